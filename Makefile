@@ -1,0 +1,25 @@
+# The commands of this project; `make help` lists them.
+HATCHERY_CACHE ?= $(HOME)/.cache/hatchery
+CARGO_TARGET_DIR ?= $(HATCHERY_CACHE)/target
+export HATCHERY_CACHE CARGO_TARGET_DIR
+
+.PHONY: help demo demo-down test dist fixtures
+.DEFAULT_GOAL := help
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: ## six machines on this one, and a tour of them
+	@dev/demo
+
+demo-down: ## remove the machines of the demo
+	@dev/demo down
+
+test: ## everything: format, lints, unit, integration and end-to-end tests
+	@dev/test
+
+dist: ## the portable binary with completions, as one tar.gz in dist/
+	@dev/dist
+
+fixtures: ## Kubernetes, images, packages and root file systems, made ahead of time
+	@fixtures/fixtures build test
