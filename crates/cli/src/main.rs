@@ -1,0 +1,136 @@
+//! The `hatchery` program: arguments in, calls, output and exit code out.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched).
+
+mod completion;
+mod output;
+mod sandbox;
+mod version;
+
+use std::{env, ffi::OsString, path::Path, path::PathBuf, process::ExitCode};
+
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::output::{Format, Output};
+
+/// Makes and keeps Kubernetes clusters on machines you own.
+#[derive(Parser)]
+#[command(name = "hatchery", disable_version_flag = true)]
+struct Arguments {
+    #[command(flatten)]
+    global: Global,
+
+    /// Print the version
+    #[arg(short = 'v', long)]
+    version: bool,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What every command understands.
+#[derive(clap::Args)]
+struct Global {
+    /// Where Hatchery keeps its files [default: ~/.hatchery]
+    #[arg(
+        long,
+        global = true,
+        env = "HATCHERY_HOME",
+        value_name = "DIR",
+        hide_env_values = true
+    )]
+    home: Option<PathBuf>,
+
+    /// How results are printed
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    /// Show the commands that are run, on standard error
+    #[arg(short, long, global = true)]
+    debug: bool,
+
+    /// No colours, also on a terminal
+    #[arg(long, global = true)]
+    no_color: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Disposable machines on this computer, to try and test on
+    #[command(subcommand)]
+    Sandbox(sandbox::Command),
+    /// Print a shell's completion script
+    Completion(completion::Arguments),
+    /// Print version, commit, architecture and build time
+    Version,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = env::args_os().collect();
+    let name = program_name(words.first());
+    let plain = words.iter().any(|word| word == "--no-color");
+    let command = Arguments::command()
+        .name(name)
+        .bin_name(name)
+        .color(if plain {
+            ColorChoice::Never
+        } else {
+            ColorChoice::Auto
+        });
+    let arguments = match command
+        .try_get_matches_from(&words)
+        .and_then(|matches| Arguments::from_arg_matches(&matches))
+    {
+        Ok(arguments) => arguments,
+        // Help asked for is no error; everything else is wrong input, and clap's code is 2.
+        Err(error) => {
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    if arguments.global.debug {
+        let colours = output::colours_on_stderr(plain);
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_ansi(colours);
+        subscriber
+            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+            .without_time()
+            .init();
+    }
+    let output = Output::new(name, arguments.global.output, plain);
+    match run(arguments, &output) {
+        Ok(code) => code,
+        Err(error) => output.error(&error),
+    }
+}
+
+fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
+    let home = arguments.global.home;
+    if arguments.version {
+        return version::flag(output);
+    }
+    match arguments.command {
+        Some(Command::Sandbox(command)) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(sandbox::run(command, home, output))
+        }
+        Some(Command::Completion(arguments)) => Ok(completion::run(&arguments, output)),
+        Some(Command::Version) => version::run(output),
+        None => {
+            let mut command = Arguments::command().name(output.program());
+            output.print(&command.render_help().to_string());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The same program is called `eggo` by those who come from there.
+fn program_name(first: Option<&OsString>) -> &'static str {
+    let file = first.and_then(|path| Path::new(path).file_name());
+    if file.is_some_and(|name| name == "eggo") {
+        "eggo"
+    } else {
+        "hatchery"
+    }
+}

@@ -1,0 +1,83 @@
+//! How results and errors look.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
+
+use hatchery_sandbox::lab;
+
+/// For people or for programs.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Where output goes and how it looks.
+pub(crate) struct Output {
+    program: &'static str,
+    format: Format,
+    colours: bool,
+}
+
+/// Whether standard error shows colours.
+pub(crate) fn colours_on_stderr(plain: bool) -> bool {
+    !plain
+        && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && io::stderr().is_terminal()
+}
+
+impl Output {
+    pub(crate) fn new(program: &'static str, format: Format, plain: bool) -> Self {
+        Self {
+            program,
+            format,
+            colours: colours_on_stderr(plain),
+        }
+    }
+
+    /// `hatchery` or `eggo`.
+    pub(crate) fn program(&self) -> &'static str {
+        self.program
+    }
+
+    /// Whether programs read it.
+    pub(crate) fn json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Prints a result. A reader that went away, such as `head`, is no error.
+    #[expect(clippy::unused_self, reason = "the one place for results")]
+    pub(crate) fn print(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let _ = stdout.write_all(text.as_bytes());
+        let _ = stdout.flush();
+    }
+
+    /// Prints a result for programs.
+    pub(crate) fn print_json(&self, value: &serde_json::Value) {
+        self.print(&format!("{value:#}\n"));
+    }
+
+    /// Prints an error with what to do about it, and tells the exit code.
+    pub(crate) fn error(&self, error: &anyhow::Error) -> ExitCode {
+        let (begin, end) = if self.colours {
+            ("\x1b[1;31m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        let known = error.downcast_ref::<lab::Error>();
+        eprintln!("{begin}error{end}: {error:#}");
+        if let Some(remedy) = known.and_then(lab::Error::remedy) {
+            eprintln!("  {remedy}");
+        }
+        match known {
+            Some(error) if error.is_refusal() => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}

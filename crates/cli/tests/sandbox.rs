@@ -1,0 +1,108 @@
+//! The sandbox commands from up to down, on a real machine.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::{path::Path, process::Output};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+struct Sandbox {
+    home: TempDir,
+    name: String,
+}
+
+impl Sandbox {
+    fn run(&self, arguments: &str) -> Output {
+        let arguments = arguments.replace("NAME", &self.name);
+        let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_hatchery")));
+        command
+            .args(arguments.split(' '))
+            .env("HATCHERY_HOME", self.home.path());
+        command.output().unwrap()
+    }
+
+    /// Runs a command that must end with `code`; returns both outputs together.
+    fn expect(&self, code: i32, arguments: &str) -> String {
+        let output = self.run(arguments);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {text}");
+        text
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.run("sandbox down --name NAME");
+    }
+}
+
+#[test]
+fn a_sandbox_from_up_to_down() {
+    let sandbox = Sandbox {
+        home: TempDir::new().unwrap(),
+        name: format!("cli-{}", std::process::id()),
+    };
+    let up = sandbox.expect(0, "sandbox up --name NAME --machines 1");
+    let machine = format!("{}-1", sandbox.name);
+    assert!(
+        up.contains(&format!("  {machine} ")) && up.contains("ready after"),
+        "{up}"
+    );
+    assert!(
+        up.contains(&format!("sandbox down --name {}", sandbox.name)),
+        "{up}"
+    );
+    let deploy = sandbox
+        .home
+        .path()
+        .join(format!("sandbox/{}/deploy.yaml", sandbox.name));
+    assert!(
+        up.contains(&deploy.display().to_string()) && deploy.is_file(),
+        "{up}"
+    );
+
+    let list = sandbox.expect(0, "sandbox list -o json");
+    assert!(list.contains(&format!("\"name\": \"{machine}\"")), "{list}");
+    assert!(sandbox.expect(0, "sandbox list").contains("running"));
+
+    assert_eq!(
+        sandbox
+            .expect(0, "sandbox exec --name NAME NAME-1 -- hostname")
+            .trim(),
+        machine
+    );
+    assert_eq!(
+        sandbox.expect(0, "sandbox ssh NAME-1 -- hostname").trim(),
+        machine
+    );
+    sandbox.expect(7, "sandbox exec NAME-1 -- sh -c exit\t7");
+    let unknown = sandbox.expect(2, "sandbox exec --name NAME NAME1 -- true");
+    assert!(
+        unknown.contains(&format!("did you mean '{machine}'?")),
+        "{unknown}"
+    );
+
+    sandbox.expect(0, "sandbox fault --name NAME stop NAME-1");
+    assert!(sandbox.expect(0, "sandbox list").contains("stopped"));
+    let cut = sandbox.expect(2, "sandbox fault cut NAME-1");
+    assert!(
+        cut.contains("is stopped") && cut.contains("fault start"),
+        "{cut}"
+    );
+    sandbox.expect(2, "sandbox fault start NAME-1 NAME-2");
+    assert!(
+        sandbox.expect(0, "sandbox list").contains("stopped"),
+        "a refused fault did something"
+    );
+    let up = sandbox.expect(0, "sandbox up --name NAME -o json");
+    assert!(up.contains("\"deployFile\""), "{up}");
+    let other = sandbox.expect(2, "sandbox up --name NAME --user ops");
+    assert!(other.contains("exists with user root, not ops"), "{other}");
+
+    sandbox.expect(0, "sandbox down --name NAME");
+    let again = sandbox.expect(2, "sandbox down --name NAME");
+    assert!(again.contains("there is no sandbox"), "{again}");
+    assert_eq!(std::fs::read_dir(sandbox.home.path()).unwrap().count(), 0);
+}

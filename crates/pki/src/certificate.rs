@@ -1,0 +1,133 @@
+//! Reading certificates: what one says, as plain values.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use snafu::{OptionExt, Snafu};
+use time::OffsetDateTime;
+use x509_parser::extensions::GeneralName;
+use x509_parser::pem::{Pem, parse_x509_pem};
+use x509_parser::x509::X509Name;
+
+/// A text that is not a certificate in PEM format.
+#[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[snafu(display("this is not a certificate in PEM format: {reason}"))]
+pub struct Unreadable {
+    reason: String,
+}
+
+/// When a certificate ends.
+///
+/// # Errors
+/// When the text is not a certificate in PEM format.
+pub fn expiry(cert_pem: &str) -> Result<OffsetDateTime, Unreadable> {
+    Ok(Certificate::from_pem(cert_pem)?.not_after)
+}
+
+/// What a certificate says, as far as this crate cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) common_name: String,
+    pub(crate) organizations: BTreeSet<String>,
+    pub(crate) dns_names: BTreeSet<String>,
+    pub(crate) ips: BTreeSet<IpAddr>,
+    pub(crate) client: bool,
+    pub(crate) server: bool,
+    pub(crate) is_authority: bool,
+    pub(crate) not_before: OffsetDateTime,
+    pub(crate) not_after: OffsetDateTime,
+    /// The subject as encoded, which issued certificates must repeat byte for byte.
+    pub(crate) subject_der: Vec<u8>,
+    pub(crate) issuer_der: Vec<u8>,
+    /// The raw bits of the public key.
+    pub(crate) public_key: Vec<u8>,
+    /// Whether the subject has one attribute of a type at most, each in its own set.
+    pub(crate) plain_subject: bool,
+    pem: Pem,
+}
+
+impl Certificate {
+    pub(crate) fn from_pem(text: &str) -> Result<Self, Unreadable> {
+        let (_, pem) = parse_x509_pem(text.as_bytes()).map_err(unreadable)?;
+        if pem.label != "CERTIFICATE" {
+            return UnreadableSnafu {
+                reason: format!("it is a \"{}\"", pem.label),
+            }
+            .fail();
+        }
+        let x509 = pem.parse_x509().map_err(unreadable)?;
+        let usages = x509.extended_key_usage().map_err(unreadable)?;
+        let mut certificate = Self {
+            common_name: texts(x509.subject().iter_common_name())
+                .next()
+                .unwrap_or_default(),
+            organizations: texts(x509.subject().iter_organization()).collect(),
+            dns_names: BTreeSet::new(),
+            ips: BTreeSet::new(),
+            client: usages.as_ref().is_some_and(|usage| usage.value.client_auth),
+            server: usages.as_ref().is_some_and(|usage| usage.value.server_auth),
+            is_authority: x509.is_ca(),
+            not_before: x509.validity().not_before.to_datetime(),
+            not_after: x509.validity().not_after.to_datetime(),
+            subject_der: x509.subject().as_raw().to_vec(),
+            issuer_der: x509.issuer().as_raw().to_vec(),
+            public_key: x509.public_key().subject_public_key.data.to_vec(),
+            plain_subject: is_plain(x509.subject()),
+            pem: pem.clone(),
+        };
+        if let Some(names) = x509.subject_alternative_name().map_err(unreadable)? {
+            for name in &names.value.general_names {
+                match name {
+                    GeneralName::DNSName(name) => {
+                        certificate.dns_names.insert((*name).to_owned());
+                    }
+                    GeneralName::IPAddress(octets) => {
+                        let ip = address(octets).context(UnreadableSnafu {
+                            reason: "an address in it is neither IPv4 nor IPv6",
+                        })?;
+                        certificate.ips.insert(ip);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(certificate)
+    }
+
+    /// Whether the key of `authority` made this certificate's signature.
+    pub(crate) fn is_signed_by(&self, authority: &Self) -> bool {
+        let (Ok(this), Ok(other)) = (self.pem.parse_x509(), authority.pem.parse_x509()) else {
+            return false;
+        };
+        this.verify_signature(Some(other.public_key())).is_ok()
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Unreadable {
+    Unreadable {
+        reason: error.to_string(),
+    }
+}
+
+fn texts<'a>(
+    attributes: impl Iterator<Item = &'a x509_parser::x509::AttributeTypeAndValue<'a>>,
+) -> impl Iterator<Item = String> {
+    attributes.filter_map(|attribute| attribute.as_str().ok().map(str::to_owned))
+}
+
+fn is_plain(name: &X509Name<'_>) -> bool {
+    let mut seen = BTreeSet::new();
+    name.iter().all(|set| {
+        set.iter().count() == 1
+            && set
+                .iter()
+                .all(|attribute| seen.insert(attribute.attr_type().to_id_string()))
+    })
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(octets) {
+        return Some(v4.into());
+    }
+    <[u8; 16]>::try_from(octets).ok().map(Into::into)
+}

@@ -1,0 +1,78 @@
+//! Kubeconfig files, with everything embedded.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use crate::authority::Leaf;
+
+/// How the user of a kubeconfig proves who it is.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// A client certificate with its key.
+    Certificate(Leaf),
+    /// A bearer token, as in a kubelet's bootstrap file.
+    Token(SecretString),
+}
+
+/// A kubeconfig file for one cluster and one user.
+#[derive(Clone, Debug)]
+pub struct Kubeconfig {
+    /// The cluster's name in the file.
+    pub cluster: String,
+    /// The user's name in the file.
+    pub user: String,
+    /// The context's name in the file, made current.
+    pub context: String,
+    /// The API server's address, `https://host:port`.
+    pub server: String,
+    /// The certificate of the authority the API server is trusted by.
+    pub authority_pem: String,
+    /// The user's proof.
+    pub credentials: Credentials,
+}
+
+impl Kubeconfig {
+    /// The file's text. It holds a key or a token: keep it in files only its owner can read.
+    pub fn render(&self) -> SecretString {
+        let user = match &self.credentials {
+            Credentials::Certificate(leaf) => format!(
+                "    client-certificate-data: {}\n    client-key-data: {}\n",
+                STANDARD.encode(&leaf.cert_pem),
+                STANDARD.encode(leaf.key_pem.expose_secret()),
+            ),
+            Credentials::Token(token) => format!("    token: {}\n", scalar(token.expose_secret())),
+        };
+        format!(
+            "apiVersion: v1
+kind: Config
+clusters:
+- name: {cluster}
+  cluster:
+    server: {server}
+    certificate-authority-data: {authority}
+users:
+- name: {name}
+  user:
+{user}contexts:
+- name: {context}
+  context:
+    cluster: {cluster}
+    user: {name}
+current-context: {context}
+",
+            cluster = scalar(&self.cluster),
+            server = scalar(&self.server),
+            authority = STANDARD.encode(&self.authority_pem),
+            name = scalar(&self.user),
+            context = scalar(&self.context),
+        )
+        .into()
+    }
+}
+
+/// A YAML scalar: a JSON string is one, whatever it holds.
+fn scalar(text: &str) -> Value {
+    Value::from(text)
+}

@@ -1,0 +1,110 @@
+//! What a leaf certificate is asked to say.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use time::Duration;
+
+/// How long a leaf certificate lasts unless asked otherwise.
+pub const LEAF_LIFETIME: Duration = Duration::days(365);
+
+/// Which side of a TLS connection a certificate may stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Usage {
+    /// Proves who a client is.
+    Client,
+    /// Proves who a server is.
+    Server,
+    /// Both, as etcd members and the API server need.
+    Both,
+}
+
+impl Usage {
+    pub(crate) fn client(self) -> bool {
+        matches!(self, Self::Client | Self::Both)
+    }
+
+    pub(crate) fn server(self) -> bool {
+        matches!(self, Self::Server | Self::Both)
+    }
+}
+
+/// A certificate that is wanted. It holds no key and no secret, so it can be printed, compared
+/// and kept in a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The subject's common name: for Kubernetes the user.
+    pub common_name: String,
+    /// The subject's organization: for Kubernetes the group. One is all that any component needs.
+    pub organization: Option<String>,
+    /// DNS names a server answers to.
+    pub dns_names: BTreeSet<String>,
+    /// Addresses a server answers to.
+    pub ips: BTreeSet<IpAddr>,
+    /// Client, server or both.
+    pub usage: Usage,
+    /// How long it lasts, at most until its authority ends.
+    pub lifetime: Duration,
+}
+
+impl Request {
+    /// A certificate for a client with this common name.
+    pub fn client(common_name: impl Into<String>) -> Self {
+        Self::new(common_name, Usage::Client)
+    }
+
+    /// A certificate for a server with this common name; add the names it answers to.
+    pub fn server(common_name: impl Into<String>) -> Self {
+        Self::new(common_name, Usage::Server)
+    }
+
+    /// A certificate for a server that is also a client.
+    pub fn server_and_client(common_name: impl Into<String>) -> Self {
+        Self::new(common_name, Usage::Both)
+    }
+
+    fn new(common_name: impl Into<String>, usage: Usage) -> Self {
+        Self {
+            common_name: common_name.into(),
+            organization: None,
+            dns_names: BTreeSet::new(),
+            ips: BTreeSet::new(),
+            usage,
+            lifetime: LEAF_LIFETIME,
+        }
+    }
+
+    /// Sets the organization, which Kubernetes reads as the user's group.
+    #[must_use]
+    pub fn in_group(mut self, organization: impl Into<String>) -> Self {
+        self.organization = Some(organization.into());
+        self
+    }
+
+    /// Adds DNS names.
+    #[must_use]
+    pub fn with_dns_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.dns_names.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds addresses.
+    #[must_use]
+    pub fn with_ips<A: Into<IpAddr>>(mut self, ips: impl IntoIterator<Item = A>) -> Self {
+        self.ips.extend(ips.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the lifetime.
+    #[must_use]
+    pub fn lasting(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// A certificate with less than this left is replaced: a third of its lifetime, so that a
+    /// cluster looked after a few times a year never meets an expired one.
+    pub fn renewal_margin(&self) -> Duration {
+        self.lifetime / 3
+    }
+}

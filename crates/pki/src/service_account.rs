@@ -1,0 +1,63 @@
+//! The key pair that signs service-account tokens.
+
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
+use secrecy::{ExposeSecret, SecretString};
+use snafu::{ResultExt, Snafu};
+
+/// Why a service-account key cannot be used.
+#[derive(Debug, Snafu)]
+#[snafu(display("the service-account key {problem}"))]
+pub struct UnusableKey {
+    problem: &'static str,
+    source: rcgen::Error,
+}
+
+/// The key pair that signs (controller manager, API server) and checks (API server)
+/// service-account tokens.
+///
+/// A cluster keeps its pair for life: another one makes every token in it worthless.
+#[derive(Clone, Debug)]
+pub struct ServiceAccountKey {
+    private_pem: SecretString,
+    public_pem: String,
+}
+
+impl ServiceAccountKey {
+    /// Makes a new pair (P-256, tokens are signed with ES256).
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn generate() -> Result<Self, UnusableKey> {
+        let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).context(UnusableKeySnafu {
+            problem: "could not be made",
+        })?;
+        Ok(Self {
+            public_pem: pair.public_key_pem(),
+            private_pem: pair.serialize_pem().into(),
+        })
+    }
+
+    /// Reads the private key of a pair that exists, RSA or ECDSA, and derives the public one.
+    ///
+    /// # Errors
+    /// When the text is not an unencrypted private key in PEM format.
+    pub fn from_pem(private_pem: SecretString) -> Result<Self, UnusableKey> {
+        let pair = KeyPair::from_pem(private_pem.expose_secret()).context(UnusableKeySnafu {
+            problem: "cannot be read; it must be an unencrypted PEM key, RSA or ECDSA",
+        })?;
+        Ok(Self {
+            public_pem: pair.public_key_pem(),
+            private_pem,
+        })
+    }
+
+    /// The signing key, usually `sa.key`.
+    pub fn private_pem(&self) -> &SecretString {
+        &self.private_pem
+    }
+
+    /// The checking key, usually `sa.pub`.
+    pub fn public_pem(&self) -> &str {
+        &self.public_pem
+    }
+}

@@ -1,0 +1,189 @@
+//! The part of `up` that changes Docker: network and containers, each made unless it is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use snafu::{OptionExt as _, ResultExt as _, ensure};
+
+use crate::{
+    capabilities, docker,
+    error::{self, Error},
+    fixtures::{self, Fixtures},
+    image::{self, Image},
+    inventory::{self, Inventory, State},
+    machine::{self, Access, Blueprint},
+    progress::Progress,
+    settings::{Role, SANDBOX, Settings, System},
+    ssh_directory::Directory,
+    subnet::{self, Subnet},
+    up::{Goal, Options},
+};
+
+/// Containers made at the same time; more only wait for each other.
+const AT_ONCE: usize = 8;
+
+/// Everything that a sandbox consists of, made and started.
+pub(crate) struct Made {
+    /// All containers, old and new.
+    pub(crate) blueprints: Vec<Blueprint>,
+    /// Those that never booted before.
+    pub(crate) fresh: BTreeSet<String>,
+    /// What lets us in.
+    pub(crate) access: Access,
+}
+
+/// Makes and starts what is missing.
+pub(crate) async fn make(
+    options: &Options,
+    goal: &Goal,
+    found: &Inventory,
+    directory: &Directory,
+) -> Result<Made, Error> {
+    let subnet = ensure_network(options, goal, found).await?;
+    let access = directory.ensure_access(options.name.as_str()).await?;
+    let blueprints = machine::blueprints(
+        &options.name,
+        &goal.settings,
+        subnet,
+        goal.machines,
+        &options.labels,
+    );
+    let states: BTreeMap<_, _> = found
+        .containers
+        .iter()
+        .map(|c| (c.machine.as_str(), c.state))
+        .collect();
+    let is_made = |blueprint: &Blueprint| states.contains_key(blueprint.machine.as_str());
+    let workshop = if blueprints.iter().all(is_made) {
+        None
+    } else {
+        Some(Workshop::open(&goal.settings, &options.progress).await?)
+    };
+    let each = blueprints.iter().map(|blueprint| {
+        let state = states.get(blueprint.machine.as_str()).copied();
+        make_one(blueprint, state, workshop.as_ref(), &access)
+    });
+    stream::iter(each)
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let fresh = blueprints.iter().map(|blueprint| &blueprint.machine);
+    let fresh = fresh
+        .filter(|machine| matches!(states.get(machine.as_str()), None | Some(State::Unfinished)));
+    Ok(Made {
+        fresh: fresh.cloned().collect(),
+        blueprints,
+        access,
+    })
+}
+
+async fn ensure_network(
+    options: &Options,
+    goal: &Goal,
+    found: &Inventory,
+) -> Result<Subnet, Error> {
+    let name = options.name.as_str();
+    if let Some(network) = found.networks.first() {
+        return network.subnet.context(error::NetworkGoneSnafu { name });
+    }
+    // Machines that were on another network cannot be moved to a new one.
+    ensure!(
+        found.containers.is_empty(),
+        error::NetworkGoneSnafu { name }
+    );
+    let mut labels = goal.settings.labels();
+    labels.extend(options.labels.clone());
+    labels.insert(SANDBOX.to_owned(), name.to_owned());
+    let mut taken = subnet::routed();
+    loop {
+        taken.extend(inventory::docker_subnets().await?);
+        let subnet = subnet::choose(&taken).context(error::NoSubnetSnafu)?;
+        let mut arguments = vec!["network".to_owned(), "create".to_owned()];
+        arguments.extend(
+            labels
+                .iter()
+                .map(|(key, value)| format!("--label={key}={value}")),
+        );
+        arguments.push(format!("--subnet={}", subnet.network()));
+        arguments.push(format!("--gateway={}", subnet.gateway()));
+        arguments.push(options.name.network());
+        match docker::run(&arguments).await {
+            Ok(_) => return Ok(subnet),
+            // Another sandbox took it between our look and our grasp.
+            Err(error) if error.says("pool overlaps") || error.says("conflicts with network") => {
+                taken.push(subnet.network());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What is needed to make containers.
+struct Workshop {
+    fixtures: Fixtures,
+    machine_image: Image,
+    /// Bastion and outside are Debian's always: the other system forbids forwarding.
+    service_image: Image,
+    capabilities: Vec<&'static str>,
+}
+
+impl Workshop {
+    async fn open(settings: &Settings, progress: &Progress) -> Result<Self, Error> {
+        let mut names = vec![System::Debian.fixture(), settings.system.fixture()];
+        names.dedup();
+        let fixtures = fixtures::ensure_with(&names, progress).await?;
+        Ok(Self {
+            machine_image: image::ensure(settings.system, &fixtures, progress).await?,
+            service_image: image::ensure(System::Debian, &fixtures, progress).await?,
+            capabilities: capabilities::available().context(error::LocalSnafu {
+                what: "read this machine's capabilities",
+            })?,
+            fixtures,
+        })
+    }
+
+    async fn create(&self, blueprint: &Blueprint) -> Result<(), docker::Error> {
+        let image = match blueprint.role {
+            Role::Machine => &self.machine_image,
+            Role::Bastion | Role::Outside => &self.service_image,
+        };
+        let items = self.fixtures.items();
+        let arguments = blueprint.create_arguments(&image.tag, &self.capabilities, items);
+        match docker::run(&arguments).await {
+            // The last call of a run that was killed may have come through only now.
+            Err(error) if error.is_conflict() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+async fn make_one(
+    blueprint: &Blueprint,
+    state: Option<State>,
+    workshop: Option<&Workshop>,
+    access: &Access,
+) -> Result<(), Error> {
+    let container = blueprint.container();
+    if let (None, Some(workshop)) = (state, workshop) {
+        workshop.create(blueprint).await?;
+    }
+    match state {
+        None | Some(State::Unfinished) => {
+            let files = blueprint.boot_files(access).context(error::LocalSnafu {
+                what: "pack the machine's first files",
+            })?;
+            if let Some(files) = files {
+                docker::run_with_input(&["cp", "-", &format!("{container}:/")], &files).await?;
+            }
+            docker::run(&["start", &container]).await?;
+        }
+        Some(State::Stopped) => {
+            docker::run(&["start", &container]).await?;
+        }
+        Some(State::Paused) => {
+            docker::run(&["unpause", &container]).await?;
+        }
+        Some(State::Running) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Removes a sandbox: containers with their volumes, network, files, and images that nobody
+//! uses any more.
+
+use std::path::Path;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+
+use crate::{
+    docker, engine, error::Error, files, image, inventory::Inventory, lab, name::Name,
+    progress::Progress,
+};
+
+const AT_ONCE: usize = 8;
+
+/// Removes a sandbox and whatever is left of one, or refuses when there is nothing of it.
+pub async fn down(name: &Name, home: Option<&Path>, progress: &Progress) -> Result<(), Error> {
+    engine::require().await?;
+    let home = lab::home_or_default(home)?;
+    let directory = lab::directory(&home, name);
+    let all = Inventory::read(None).await?;
+    if all.of(name.as_str()).is_empty() && !directory.path().exists() {
+        return Err(lab::unknown(name, &all));
+    }
+    let held_by = format!("another process that works on sandbox {name}");
+    let lock = files::Lock::exclusive(&lab::lock_path(&home, name), &held_by, progress).await?;
+    remove_from_docker(name.as_str()).await?;
+    image::remove_unused().await?;
+    files::remove_dir(directory.path())?;
+    lock.release_and_remove();
+    // Gone too when this was the last sandbox; a directory with something in it stays.
+    let _ = std::fs::remove_dir(home.join("sandbox"));
+    Ok(())
+}
+
+/// Containers first: while one is left, the network that remembers the settings is too.
+pub(crate) async fn remove_from_docker(name: &str) -> Result<(), docker::Error> {
+    let own = Inventory::read(Some(name)).await?;
+    let removals = own.containers.iter().map(|container| {
+        let arguments = ["rm", "--force", "--volumes", &container.id].map(str::to_owned);
+        gone(arguments)
+    });
+    stream::iter(removals)
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    for network in &own.networks {
+        gone(["network", "rm", &network.id].map(str::to_owned)).await?;
+    }
+    Ok(())
+}
+
+async fn gone(arguments: impl AsRef<[String]>) -> Result<(), docker::Error> {
+    match docker::run(arguments.as_ref()).await {
+        Err(error) if error.is_not_found() || error.says("is already in progress") => Ok(()),
+        result => result.map(drop),
+    }
+}

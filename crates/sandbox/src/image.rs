@@ -1,0 +1,134 @@
+//! Docker images of the machines' root file systems, imported once and removed when nobody
+//! uses them any more.
+
+use std::{io, path::PathBuf};
+
+use snafu::{ResultExt as _, Snafu};
+
+use crate::{docker, files, fixtures::Fixtures, progress::Progress, settings::System};
+
+/// Marks images as ours.
+const LABEL: &str = "hatchery.image";
+
+/// What can go wrong with images.
+#[derive(Debug, Snafu)]
+pub enum Error {
+    /// Docker would not import it.
+    #[snafu(display("cannot import the root file system {}: {source}", path.display()))]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: docker::Error,
+    },
+    /// The fixture's manifest could not be read.
+    #[snafu(display("cannot read what the fixture {fixture} is made from: {source}"))]
+    Key {
+        /// The fixture.
+        fixture: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The lock between processes failed.
+    #[snafu(transparent)]
+    Lock {
+        /// Why.
+        source: files::Error,
+    },
+    /// Docker would not answer.
+    #[snafu(transparent)]
+    Docker {
+        /// Why.
+        source: docker::Error,
+    },
+    /// No directory for the cache.
+    #[snafu(transparent)]
+    NoPlace {
+        /// Why.
+        source: files::NoPlace,
+    },
+}
+
+impl Error {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Import { source, .. } | Self::Docker { source } => source.remedy(),
+            Self::Lock { source } => source.remedy(),
+            Self::Key { fixture, .. } => {
+                Some(format!("run 'fixtures clean {fixture}' and this again"))
+            }
+            Self::NoPlace { .. } => Some("set HOME or HATCHERY_CACHE".into()),
+        }
+    }
+}
+
+fn lock_path() -> Result<PathBuf, Error> {
+    Ok(files::cache_dir()?.join("locks/sandbox-images"))
+}
+
+/// An image that nobody removes while this is held.
+#[derive(Debug)]
+pub struct Image {
+    /// What `docker create` calls it.
+    pub tag: String,
+    _held: files::Lock,
+}
+
+/// The image of a system's root file system, imported when Docker does not have it.
+pub async fn ensure(
+    system: System,
+    fixtures: &Fixtures,
+    progress: &Progress,
+) -> Result<Image, Error> {
+    let fixture = system.fixture();
+    let key = fixtures.key(fixture).context(KeySnafu { fixture })?;
+    let tag = format!(
+        "hatchery-sandbox-{system}:{}",
+        key.get(..12).unwrap_or(&key)
+    );
+    loop {
+        let held = files::Lock::shared(&lock_path()?).await?;
+        if exists(&tag).await? {
+            return Ok(Image { tag, _held: held });
+        }
+        drop(held);
+        // Two imports at once would leave an image without a name behind.
+        let _alone = files::Lock::exclusive(
+            &lock_path()?,
+            "another process that is using the machines' images",
+            progress,
+        )
+        .await?;
+        if !exists(&tag).await? {
+            let path = fixtures.path(fixture).join("rootfs.tar");
+            let label = format!("LABEL {LABEL}={system}");
+            docker::run(&["import", "--change", &label, &path.to_string_lossy(), &tag])
+                .await
+                .context(ImportSnafu { path })?;
+        }
+    }
+}
+
+async fn exists(tag: &str) -> Result<bool, docker::Error> {
+    let found = docker::run(&["images", "--quiet", tag]).await?;
+    Ok(!found.trim().is_empty())
+}
+
+/// Removes images that no container uses. Leaves them all when a sandbox is being made.
+pub async fn remove_unused() -> Result<(), Error> {
+    let Some(_alone) = files::Lock::try_exclusive(&lock_path()?)? else {
+        return Ok(());
+    };
+    let filter = format!("label={LABEL}");
+    let images = docker::run(&["images", "--quiet", "--no-trunc", "--filter", &filter]).await?;
+    for image in images.split_whitespace() {
+        match docker::run(&["rmi", image]).await {
+            Err(error) if !error.says("conflict") && !error.is_not_found() => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! A sandbox as its user sees it: a name, machines, and what can be done with them.
+
+use std::{
+    net::Ipv4Addr,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use snafu::{OptionExt as _, ensure};
+
+pub use crate::{
+    down::down,
+    error::Error,
+    up::{Options, up},
+};
+use crate::{
+    engine, error, files,
+    inventory::{Container, Inventory, State},
+    name::{self, Name},
+    settings::{Role, Settings},
+    ssh::Remote,
+    ssh_directory::Directory,
+    subnet::Subnet,
+};
+
+/// A sandbox that exists.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// Its name.
+    pub name: Name,
+    /// What its machines have in common.
+    pub settings: Settings,
+    /// Its network.
+    pub subnet: Subnet,
+    /// Its machines in order, without the bastion.
+    pub machines: Vec<Machine>,
+    /// The only way to the machines, if there is one.
+    pub bastion: Option<Machine>,
+    pub(crate) directory: Directory,
+}
+
+/// A machine of a sandbox. What can be done over SSH is in [`Remote`].
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its host name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// What it was doing when the sandbox was opened.
+    pub state: State,
+    remote: Remote,
+}
+
+impl Machine {
+    fn of(container: &Container, directory: &Directory) -> Self {
+        Self {
+            name: container.machine.clone(),
+            address: container.address,
+            state: container.state,
+            remote: Remote::new(&container.machine, directory),
+        }
+    }
+
+    /// The Docker container that it is.
+    pub fn container(&self) -> String {
+        name::container(&self.name)
+    }
+}
+
+impl Deref for Machine {
+    type Target = Remote;
+
+    fn deref(&self) -> &Remote {
+        &self.remote
+    }
+}
+
+/// One sandbox in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What its machines have in common; `None` when only a rest of it is there.
+    #[serde(flatten)]
+    pub settings: Option<Settings>,
+    /// Its network.
+    pub network: Option<String>,
+    /// Its machines, the bastion among them.
+    pub machines: Vec<MachineSummary>,
+}
+
+/// One machine in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineSummary {
+    /// Its host name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// What it is doing.
+    pub state: State,
+}
+
+/// The directory of a sandbox's files under Hatchery's home.
+pub(crate) fn directory(home: &Path, name: &Name) -> Directory {
+    Directory::new(home.join("sandbox").join(name.as_str()))
+}
+
+/// Held while a sandbox is made or removed.
+pub(crate) fn lock_path(home: &Path, name: &Name) -> PathBuf {
+    home.join("sandbox").join(format!(".{name}.lock"))
+}
+
+/// Hatchery's home: the one given, or the usual one.
+pub(crate) fn home_or_default(home: Option<&Path>) -> Result<PathBuf, files::NoPlace> {
+    match home {
+        Some(home) => Ok(std::path::absolute(home).unwrap_or(home.to_owned())),
+        None => files::home_dir(),
+    }
+}
+
+/// All sandboxes on this machine, whoever made them.
+pub async fn list() -> Result<Vec<Summary>, Error> {
+    engine::require().await?;
+    let all = Inventory::read(None).await?;
+    let summary = |name: String| {
+        let own = all.of(&name);
+        let shown = own.containers.iter().filter(|c| c.role != Role::Outside);
+        let machines = shown.map(|container| MachineSummary {
+            name: container.machine.clone(),
+            address: container.address,
+            state: container.state,
+        });
+        let subnet = own.networks.first().and_then(|network| network.subnet);
+        Summary {
+            settings: own.settings(),
+            network: subnet.map(|subnet| subnet.network().to_string()),
+            machines: machines.collect(),
+            name,
+        }
+    };
+    Ok(all.sandboxes().into_iter().map(summary).collect())
+}
+
+/// Finds a sandbox by its name. `home` is Hatchery's, `None` for the usual one.
+pub async fn open(name: &Name, home: Option<&Path>) -> Result<Lab, Error> {
+    engine::require().await?;
+    let directory = directory(&home_or_default(home)?, name);
+    let all = Inventory::read(None).await?;
+    let own = all.of(name.as_str());
+    if own.is_empty() {
+        return Err(unknown(name, &all));
+    }
+    Lab::of(name, &own, directory)
+}
+
+pub(crate) fn unknown(name: &Name, all: &Inventory) -> Error {
+    let known = all.sandboxes();
+    let meant = name::nearest(name.as_str(), known.iter().map(String::as_str));
+    Error::UnknownSandbox {
+        name: name.to_string(),
+        meant: meant.map(str::to_owned),
+    }
+}
+
+impl Lab {
+    pub(crate) fn of(name: &Name, own: &Inventory, directory: Directory) -> Result<Self, Error> {
+        let gone = error::NetworkGoneSnafu {
+            name: name.as_str(),
+        };
+        let subnet = own.networks.first().and_then(|network| network.subnet);
+        let machine = |container| Machine::of(container, &directory);
+        Ok(Self {
+            subnet: subnet.context(gone)?,
+            settings: own.settings().context(error::NetworkGoneSnafu {
+                name: name.as_str(),
+            })?,
+            machines: own.machines().map(machine).collect(),
+            bastion: own.with_role(Role::Bastion).map(machine).next(),
+            name: name.clone(),
+            directory,
+        })
+    }
+
+    /// A machine, or the bastion, by its host name.
+    pub fn machine(&self, machine: &str) -> Result<&Machine, Error> {
+        let all = || self.machines.iter().chain(&self.bastion);
+        all().find(|m| m.name == machine).with_context(|| {
+            let known: Vec<_> = all().map(|m| m.name.clone()).collect();
+            let meant = name::nearest(machine, known.iter().map(String::as_str));
+            error::UnknownMachineSnafu {
+                sandbox: self.name.to_string(),
+                machine,
+                meant: meant.map(str::to_owned),
+                known: known.clone(),
+            }
+        })
+    }
+
+    /// Refuses when the files that let us in are not there.
+    pub fn require_access(&self) -> Result<(), Error> {
+        let complete = self.directory.access()?.is_some()
+            && self.directory.config().is_file()
+            && self.directory.known_hosts().is_file();
+        ensure!(
+            complete,
+            error::NoAccessSnafu {
+                name: self.name.as_str(),
+                directory: self.directory.path().display().to_string(),
+            }
+        );
+        Ok(())
+    }
+
+    /// The login user's password on every machine, which is also sudo's.
+    pub fn password(&self) -> Result<String, Error> {
+        let access = self.directory.access()?;
+        let access = access.context(error::NoAccessSnafu {
+            name: self.name.as_str(),
+            directory: self.directory.path().display().to_string(),
+        })?;
+        Ok(access.password)
+    }
+
+    /// The private key of the login user.
+    pub fn key(&self) -> PathBuf {
+        self.directory.key()
+    }
+
+    /// For `ssh -F`.
+    pub fn ssh_config(&self) -> PathBuf {
+        self.directory.config()
+    }
+
+    /// The machines' host keys, by name and by address.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.directory.known_hosts()
+    }
+
+    /// The ready `deploy.yaml`.
+    pub fn deploy_file(&self) -> PathBuf {
+        self.directory.path().join("deploy.yaml")
+    }
+}

@@ -1,0 +1,133 @@
+//! The files that `up` writes for its user: `ssh_config`, `deploy.yaml` and what is remembered
+//! for the next one.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    deploy_file::{DeployFile, Layout},
+    error::Error,
+    files,
+    lab::Lab,
+    machine::Blueprint,
+    settings::{Role, Settings, Sudo},
+    ssh_directory::{self, Directory},
+};
+
+pub(crate) fn write_ssh_config(
+    directory: &Directory,
+    settings: &Settings,
+    made: &[Blueprint],
+) -> Result<(), Error> {
+    let hosts = made
+        .iter()
+        .filter(|blueprint| blueprint.role != Role::Outside);
+    let hosts: Vec<_> = hosts
+        .map(|blueprint| (blueprint.machine.clone(), blueprint.address))
+        .collect();
+    let bastion = made
+        .iter()
+        .find(|blueprint| blueprint.role == Role::Bastion);
+    let jump = bastion.map(|blueprint| blueprint.machine.as_str());
+    let text = ssh_directory::render_config(directory, &settings.user, &hosts, jump);
+    Ok(files::write_atomically(
+        &directory.config(),
+        text.as_bytes(),
+        0o600,
+    )?)
+}
+
+/// What one `up` remembers for the next.
+#[derive(Serialize, Deserialize)]
+struct Memory {
+    layout: Layout,
+    /// The hash of the `deploy.yaml` that was written, to notice a user's changes.
+    deploy_file: String,
+}
+
+fn memory_path(directory: &Directory) -> PathBuf {
+    directory.path().join("memory.json")
+}
+
+fn recall(directory: &Directory) -> Result<Option<Memory>, Error> {
+    let text = files::read_if_there(&memory_path(directory))?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// The roles that the last `up` gave to the machines.
+pub(crate) fn read_layout(directory: &Directory) -> Result<Option<Layout>, Error> {
+    Ok(recall(directory)?.map(|memory| memory.layout))
+}
+
+/// Writes `deploy.yaml`. One that its user has changed stays as it is: the new one is put
+/// beside it, and its path returned.
+pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<PathBuf>, Error> {
+    let text = render(lab, layout)?;
+    let current = files::read_if_there(&lab.deploy_file())?;
+    let memory = recall(&lab.directory)?;
+    let untouched = match (&current, &memory) {
+        (None, _) => true,
+        (Some(current), Some(memory)) => hash(current) == memory.deploy_file,
+        (Some(_), None) => false,
+    };
+    if !untouched && current.as_ref() != Some(&text) {
+        let beside = lab.deploy_file().with_extension("yaml.new");
+        files::write_atomically(&beside, text.as_bytes(), 0o600)?;
+        return Ok(Some(beside));
+    }
+    let memory = serde_json::json!({"layout": layout, "deploy_file": hash(&text)});
+    files::write_atomically(&lab.deploy_file(), text.as_bytes(), 0o600)?;
+    files::write_atomically(
+        &memory_path(&lab.directory),
+        memory.to_string().as_bytes(),
+        0o600,
+    )?;
+    Ok(None)
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn render(lab: &Lab, layout: Layout) -> Result<String, Error> {
+    let machines: Vec<_> = lab
+        .machines
+        .iter()
+        .map(|m| (m.name.clone(), m.address))
+        .collect();
+    let password = match lab.settings.sudo {
+        Sudo::Password => Some(lab.password()?),
+        Sudo::Nopasswd => None,
+    };
+    let file = DeployFile {
+        name: lab.name.as_str(),
+        system: lab.settings.system,
+        user: &lab.settings.user,
+        password: password.as_deref(),
+        key: &lab.key(),
+        machines: &machines,
+        layout,
+        bastion: lab.bastion.as_ref().map(|b| (b.name.as_str(), b.address)),
+        arch: architecture(),
+        archive: &package_archive(&files::cache_dir()?),
+    };
+    Ok(file.render())
+}
+
+fn package_archive(cache: &Path) -> PathBuf {
+    cache.join("items/packages-new/current.tar.gz")
+}
+
+/// As Kubernetes spells it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

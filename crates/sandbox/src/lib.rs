@@ -1,0 +1,33 @@
+//! Disposable machines with systemd, SSH and addresses of their own, and real Kubernetes
+//! beside them, for trying Hatchery and for testing it.
+//!
+//! [`lab`] is the way in: [`lab::up`] makes a set of machines, [`lab::open`] finds one again,
+//! [`lab::down`] removes it. What exists is read from Docker's labels each time, so that
+//! a run that was killed at any instant can simply be repeated.
+
+pub mod apiserver;
+mod boot;
+pub mod capabilities;
+mod construct;
+pub mod deploy_file;
+pub mod docker;
+mod down;
+pub mod engine;
+mod error;
+pub mod fault;
+pub mod files;
+pub mod fixtures;
+pub mod image;
+pub mod inventory;
+pub mod lab;
+mod lab_files;
+pub mod machine;
+pub mod name;
+pub mod packages;
+pub mod progress;
+pub mod settings;
+pub mod ssh;
+pub mod ssh_directory;
+pub mod subnet;
+pub mod test_lab;
+mod up;
