@@ -58,9 +58,9 @@ impl Output {
         let _ = stdout.flush();
     }
 
-    /// Prints a result for programs.
+    /// Prints a result for programs, on one line.
     pub(crate) fn print_json(&self, value: &serde_json::Value) {
-        self.print(&format!("{value:#}\n"));
+        self.print(&format!("{value}\n"));
     }
 
     /// Prints an error with what to do about it, and tells the exit code.

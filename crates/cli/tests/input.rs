@@ -203,7 +203,7 @@ fn version_can_be_read_by_programs() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains(&format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"))),
+        text.contains(&format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"))),
         "{text}"
     );
 }

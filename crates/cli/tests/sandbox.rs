@@ -64,7 +64,7 @@ fn a_sandbox_from_up_to_down() {
     );
 
     let list = sandbox.expect(0, "sandbox list -o json");
-    assert!(list.contains(&format!("\"name\": \"{machine}\"")), "{list}");
+    assert!(list.contains(&format!("\"name\":\"{machine}\"")), "{list}");
     assert!(sandbox.expect(0, "sandbox list").contains("running"));
 
     assert_eq!(

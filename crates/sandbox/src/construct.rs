@@ -9,7 +9,7 @@ use crate::{
     capabilities, docker,
     error::{self, Error},
     fixtures::{self, Fixtures},
-    image::{self, Image},
+    image::{self, Images},
     inventory::{self, Inventory, State},
     machine::{self, Access, Blueprint},
     progress::Progress,
@@ -113,6 +113,13 @@ async fn ensure_network(
             Err(error) if error.says("pool overlaps") || error.says("conflicts with network") => {
                 taken.push(subnet.network());
             }
+            // The last call of a run that was killed may have come through only now.
+            Err(error) if error.says("already exists") => {
+                let now = Inventory::read(Some(name)).await?;
+                let network = now.networks.first();
+                let subnet = network.and_then(|network| network.subnet);
+                return subnet.context(error::NetworkGoneSnafu { name });
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -121,20 +128,23 @@ async fn ensure_network(
 /// What is needed to make containers.
 struct Workshop {
     fixtures: Fixtures,
-    machine_image: Image,
+    machine_image: String,
     /// Bastion and outside are Debian's always: the other system forbids forwarding.
-    service_image: Image,
+    service_image: String,
+    _images: Images,
     capabilities: Vec<&'static str>,
 }
 
 impl Workshop {
     async fn open(settings: &Settings, progress: &Progress) -> Result<Self, Error> {
-        let mut names = vec![System::Debian.fixture(), settings.system.fixture()];
-        names.dedup();
+        let mut systems = vec![System::Debian, settings.system];
+        systems.dedup();
+        let names: Vec<_> = systems.iter().map(|system| system.fixture()).collect();
         let fixtures = fixtures::ensure_with(&names, progress).await?;
         Ok(Self {
-            machine_image: image::ensure(settings.system, &fixtures, progress).await?,
-            service_image: image::ensure(System::Debian, &fixtures, progress).await?,
+            _images: image::ensure(&systems, &fixtures, progress).await?,
+            machine_image: image::tag(settings.system, &fixtures)?,
+            service_image: image::tag(System::Debian, &fixtures)?,
             capabilities: capabilities::available().context(error::LocalSnafu {
                 what: "read this machine's capabilities",
             })?,
@@ -148,7 +158,7 @@ impl Workshop {
             Role::Bastion | Role::Outside => &self.service_image,
         };
         let items = self.fixtures.items();
-        let arguments = blueprint.create_arguments(&image.tag, &self.capabilities, items);
+        let arguments = blueprint.create_arguments(image, &self.capabilities, items);
         match docker::run(&arguments).await {
             // The last call of a run that was killed may have come through only now.
             Err(error) if error.is_conflict() => Ok(()),

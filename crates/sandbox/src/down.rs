@@ -1,9 +1,10 @@
 //! Removes a sandbox: containers with their volumes, network, files, and images that nobody
 //! uses any more.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     docker, engine, error::Error, files, image, inventory::Inventory, lab, name::Name,
@@ -11,6 +12,7 @@ use crate::{
 };
 
 const AT_ONCE: usize = 8;
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Removes a sandbox and whatever is left of one, or refuses when there is nothing of it.
 pub async fn down(name: &Name, home: Option<&Path>, progress: &Progress) -> Result<(), Error> {
@@ -49,9 +51,20 @@ pub(crate) async fn remove_from_docker(name: &str) -> Result<(), docker::Error> 
     Ok(())
 }
 
+/// Another process may be removing the same thing, as after a kill: then it is waited for.
 async fn gone(arguments: impl AsRef<[String]>) -> Result<(), docker::Error> {
-    match docker::run(arguments.as_ref()).await {
-        Err(error) if error.is_not_found() || error.says("is already in progress") => Ok(()),
-        result => result.map(drop),
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        match docker::run(arguments.as_ref()).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error)
+                if Instant::now() < deadline
+                    && (error.says("is already in progress")
+                        || error.says("has active endpoints")) =>
+            {
+                sleep(Duration::from_millis(200)).await;
+            }
+            result => return result.map(drop),
+        }
     }
 }

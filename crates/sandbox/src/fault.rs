@@ -133,6 +133,10 @@ impl Error {
     /// What the user can do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
+            Self::State {
+                state: State::Unfinished,
+                ..
+            } => Some("'hatchery sandbox up' finishes it".into()),
             Self::State { machine, first, .. } => Some(format!(
                 "'hatchery sandbox fault {first} {machine}' comes first"
             )),

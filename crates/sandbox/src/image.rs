@@ -67,30 +67,31 @@ fn lock_path() -> Result<PathBuf, Error> {
     Ok(files::cache_dir()?.join("locks/sandbox-images"))
 }
 
-/// An image that nobody removes while this is held.
+/// Images that nobody removes while this is held.
 #[derive(Debug)]
-pub struct Image {
-    /// What `docker create` calls it.
-    pub tag: String,
+pub struct Images {
     _held: files::Lock,
 }
 
-/// The image of a system's root file system, imported when Docker does not have it.
-pub async fn ensure(
-    system: System,
-    fixtures: &Fixtures,
-    progress: &Progress,
-) -> Result<Image, Error> {
+/// What `docker create` calls the image of a system's root file system.
+pub fn tag(system: System, fixtures: &Fixtures) -> Result<String, Error> {
     let fixture = system.fixture();
     let key = fixtures.key(fixture).context(KeySnafu { fixture })?;
-    let tag = format!(
-        "hatchery-sandbox-{system}:{}",
-        key.get(..12).unwrap_or(&key)
-    );
+    let key = key.get(..12).unwrap_or(&key);
+    Ok(format!("hatchery-sandbox-{system}:{key}"))
+}
+
+/// The images of these systems, imported where Docker does not have them. All under one lock:
+/// a second one of the same process would wait for the first.
+pub async fn ensure(
+    systems: &[System],
+    fixtures: &Fixtures,
+    progress: &Progress,
+) -> Result<Images, Error> {
     loop {
         let held = files::Lock::shared(&lock_path()?).await?;
-        if exists(&tag).await? {
-            return Ok(Image { tag, _held: held });
+        if missing(systems, fixtures).await?.is_empty() {
+            return Ok(Images { _held: held });
         }
         drop(held);
         // Two imports at once would leave an image without a name behind.
@@ -100,8 +101,8 @@ pub async fn ensure(
             progress,
         )
         .await?;
-        if !exists(&tag).await? {
-            let path = fixtures.path(fixture).join("rootfs.tar");
+        for (system, tag) in missing(systems, fixtures).await? {
+            let path = fixtures.path(system.fixture()).join("rootfs.tar");
             let label = format!("LABEL {LABEL}={system}");
             docker::run(&["import", "--change", &label, &path.to_string_lossy(), &tag])
                 .await
@@ -110,9 +111,16 @@ pub async fn ensure(
     }
 }
 
-async fn exists(tag: &str) -> Result<bool, docker::Error> {
-    let found = docker::run(&["images", "--quiet", tag]).await?;
-    Ok(!found.trim().is_empty())
+async fn missing(systems: &[System], fixtures: &Fixtures) -> Result<Vec<(System, String)>, Error> {
+    let mut missing = Vec::new();
+    for &system in systems {
+        let tag = tag(system, fixtures)?;
+        let found = docker::run(&["images", "--quiet", &tag]).await?;
+        if found.trim().is_empty() {
+            missing.push((system, tag));
+        }
+    }
+    Ok(missing)
 }
 
 /// Removes images that no container uses. Leaves them all when a sandbox is being made.

@@ -43,8 +43,9 @@ pub(crate) fn write_ssh_config(
 #[derive(Serialize, Deserialize)]
 struct Memory {
     layout: Layout,
-    /// The hash of the `deploy.yaml` that was written, to notice a user's changes.
-    deploy_file: String,
+    /// The hashes of what `deploy.yaml` may be by our own hand, to notice a user's changes: what
+    /// was written, and what that took the place of, in case a kill came in between.
+    deploy_files: Vec<String>,
 }
 
 fn memory_path(directory: &Directory) -> PathBuf {
@@ -69,7 +70,7 @@ pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<Path
     let memory = recall(&lab.directory)?;
     let untouched = match (&current, &memory) {
         (None, _) => true,
-        (Some(current), Some(memory)) => hash(current) == memory.deploy_file,
+        (Some(current), Some(memory)) => memory.deploy_files.contains(&hash(current)),
         (Some(_), None) => false,
     };
     if !untouched && current.as_ref() != Some(&text) {
@@ -77,13 +78,18 @@ pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<Path
         files::write_atomically(&beside, text.as_bytes(), 0o600)?;
         return Ok(Some(beside));
     }
-    let memory = serde_json::json!({"layout": layout, "deploy_file": hash(&text)});
-    files::write_atomically(&lab.deploy_file(), text.as_bytes(), 0o600)?;
+    let ours: Vec<_> = [Some(&text), current.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|text| hash(text))
+        .collect();
+    let memory = serde_json::json!({"layout": layout, "deploy_files": ours});
     files::write_atomically(
         &memory_path(&lab.directory),
         memory.to_string().as_bytes(),
         0o600,
     )?;
+    files::write_atomically(&lab.deploy_file(), text.as_bytes(), 0o600)?;
     Ok(None)
 }
 

@@ -140,7 +140,7 @@ impl Blueprint {
             option("volume", volume);
         }
         arguments.push(image.to_owned());
-        arguments.push("/sbin/init".to_owned());
+        arguments.push(format!("/{INSIDE}/init"));
         arguments
     }
 

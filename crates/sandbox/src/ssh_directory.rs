@@ -14,7 +14,7 @@ use tokio::process::Command;
 use crate::{
     files,
     machine::Access,
-    ssh::{Error, KeySnafu, StartSnafu},
+    ssh::{self, Error, KeySnafu, StartSnafu},
 };
 
 /// A sandbox's files for SSH, in its own directory.
@@ -136,7 +136,9 @@ pub fn render_config(
     for (name, address) in hosts {
         let _ = writeln!(text, "Host {name}\n  HostName {address}");
         if let Some(jump) = jump.filter(|jump| jump != name) {
-            let _ = writeln!(text, "  ProxyJump {jump}");
+            // Not ProxyJump, which loses blanks in the path of this file.
+            let config = ssh::quote(&directory.config().to_string_lossy()).replace('%', "%%");
+            let _ = writeln!(text, "  ProxyCommand ssh -F {config} -W %h:%p {jump}");
         }
     }
     let _ = writeln!(

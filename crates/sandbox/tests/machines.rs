@@ -75,7 +75,11 @@ async fn is_a_machine(machine: &Machine) {
     let volumes =
         "for d in containerd kubelet etcd docker; do mountpoint -q /var/lib/$d || exit 1; done";
     ok(machine, volumes).await;
-    ok(machine, "mkdir /sys/fs/cgroup/*/probe 2>/dev/null; rmdir /sys/fs/cgroup/*/probe; sysctl -qw net.ipv4.ip_forward=1").await;
+    // One tree of control groups, or one for each controller.
+    let groups = "for f in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do
+        test -e $f || continue; d=${f%/*}; mkdir $d/probe && rmdir $d/probe || exit 1; done";
+    ok(machine, groups).await;
+    ok(machine, "sysctl -qw net.ipv4.ip_forward=1").await;
 }
 
 async fn sees_the_world_outside(one: &Machine, other: &Machine) {
