@@ -1,10 +1,12 @@
 //! Docker by its command line: arguments as a vector, never through a shell.
 
-use std::{io, process::Stdio};
+use std::io;
 
 use serde::de::DeserializeOwned;
 use snafu::{ResultExt as _, Snafu};
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::process::Command;
+
+use crate::process;
 
 /// What can go wrong when Docker is asked.
 #[derive(Debug, Snafu)]
@@ -106,24 +108,11 @@ async fn call<A: AsRef<str>>(
 ) -> Result<(bool, String, String), Error> {
     let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
     tracing::debug!("docker {}", arguments.join(" "));
-    let mut child = Command::new("docker")
-        .args(&arguments)
-        .env("LC_ALL", "C")
-        .stdin(if input.is_empty() {
-            Stdio::null()
-        } else {
-            Stdio::piped()
-        })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    let mut command = Command::new("docker");
+    command.args(&arguments).env("LC_ALL", "C");
+    let output = process::run(&mut command, input)
+        .await
         .context(StartSnafu)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // Docker says itself what is wrong when it stops reading early.
-        let _ = stdin.write_all(input).await;
-        let _ = stdin.shutdown().await;
-    }
-    let output = child.wait_with_output().await.context(StartSnafu)?;
     Ok((
         output.status.success(),
         String::from_utf8_lossy(&output.stdout).into_owned(),

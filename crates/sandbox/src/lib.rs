@@ -24,6 +24,7 @@ mod lab_files;
 pub mod machine;
 pub mod name;
 pub mod packages;
+mod process;
 pub mod progress;
 pub mod settings;
 pub mod ssh;

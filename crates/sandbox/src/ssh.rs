@@ -7,11 +7,12 @@ use std::{
 };
 
 use snafu::{ResultExt as _, Snafu, ensure};
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::process::Command;
 
 use crate::{
     files,
     packages::{self, Distribution},
+    process,
     progress::Progress,
     ssh_directory::Directory,
 };
@@ -166,26 +167,11 @@ impl Remote {
     /// Runs a shell command with something on its standard input.
     pub async fn run_with_input(&self, command: &str, input: &[u8]) -> Result<Output, Error> {
         tracing::debug!("ssh {} {command}", self.machine);
-        let mut child = Command::new("ssh")
-            .args(self.ssh_arguments(true))
+        let mut ssh = Command::new("ssh");
+        ssh.args(self.ssh_arguments(true))
             .args(["--", command])
-            .stdin(if input.is_empty() {
-                Stdio::null()
-            } else {
-                Stdio::piped()
-            })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .context(StartSnafu { program: "ssh" })?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A command may end before it has read everything.
-            let _ = stdin.write_all(input).await;
-            let _ = stdin.shutdown().await;
-        }
-        let output = child
-            .wait_with_output()
+            .kill_on_drop(true);
+        let output = process::run(&mut ssh, input)
             .await
             .context(StartSnafu { program: "ssh" })?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
