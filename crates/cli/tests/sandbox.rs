@@ -38,6 +38,42 @@ impl Drop for Sandbox {
     }
 }
 
+/// A file stands where the cache should be, so there is no root file system to be had.
+#[test]
+fn a_sandbox_without_a_root_file_system_is_not_begun() {
+    let home = TempDir::new().unwrap();
+    let name = format!("none-{}", std::process::id());
+    let cache = home.path().join("file");
+    std::fs::write(&cache, "").unwrap();
+    let output = Command::new(Path::new(env!("CARGO_BIN_EXE_hatchery")))
+        .args(["sandbox", "up", "--machines", "1", "--name", &name])
+        .env("HATCHERY_HOME", home.path())
+        .env("HATCHERY_CACHE", &cache)
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let networks = Command::new("docker")
+        .args([
+            "network",
+            "ls",
+            "--quiet",
+            "--filter",
+            &format!("name={name}"),
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        networks.stdout.is_empty(),
+        "a network is left: {networks:?}"
+    );
+    assert!(
+        !home
+            .path()
+            .join(format!("sandbox/{name}/id_ed25519"))
+            .exists()
+    );
+}
+
 #[test]
 fn a_sandbox_from_up_to_down() {
     let sandbox = Sandbox {

@@ -39,6 +39,12 @@ pub(crate) async fn make(
     found: &Inventory,
     directory: &Directory,
 ) -> Result<Made, Error> {
+    // A root file system that cannot be had ends a new sandbox before anything of it is made.
+    let open = || Workshop::open(&goal.settings, &options.progress);
+    let mut workshop = match found.networks.is_empty() {
+        true => Some(open().await?),
+        false => None,
+    };
     let subnet = ensure_network(options, goal, found).await?;
     let access = directory.ensure_access(options.name.as_str()).await?;
     let blueprints = machine::blueprints(
@@ -54,11 +60,9 @@ pub(crate) async fn make(
         .map(|c| (c.machine.as_str(), c.state))
         .collect();
     let is_made = |blueprint: &Blueprint| states.contains_key(blueprint.machine.as_str());
-    let workshop = if blueprints.iter().all(is_made) {
-        None
-    } else {
-        Some(Workshop::open(&goal.settings, &options.progress).await?)
-    };
+    if workshop.is_none() && !blueprints.iter().all(is_made) {
+        workshop = Some(open().await?);
+    }
     let each = blueprints.iter().map(|blueprint| {
         let state = states.get(blueprint.machine.as_str()).copied();
         make_one(blueprint, state, workshop.as_ref(), &access)
