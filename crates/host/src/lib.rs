@@ -1,0 +1,1 @@
+//! One machine: reach it, know it, change it, and put it back.

@@ -1,0 +1,1 @@
+//! Deploy files of every dialect, read into one checked value.
