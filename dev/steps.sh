@@ -35,9 +35,9 @@ claim_target() {
   [ "$(cat "$mark" 2>/dev/null)" != "$top" ] || return 0
   crates=$(sed -n 's/^name = "\(hatchery-.*\)"/--package=\1/p' crates/*/Cargo.toml)
   if [ -d "$CARGO_TARGET_DIR" ]; then
-    cargo clean --quiet --locked $crates
-    cargo clean --quiet --locked --release $crates
-    cargo clean --quiet --locked --release --target "$(uname -m)-unknown-linux-gnu" $crates
+    cargo clean --quiet --locked $crates &&
+      cargo clean --quiet --locked --release $crates &&
+      cargo clean --quiet --locked --release --target "$(uname -m)-unknown-linux-gnu" $crates || return
   fi
   mkdir -p "$CARGO_TARGET_DIR"
   echo "$top" >"$mark"

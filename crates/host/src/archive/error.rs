@@ -1,0 +1,107 @@
+//! What opening or reading an archive can end with, and what the user can do about it.
+
+use std::{io, path::PathBuf};
+
+use snafu::Snafu;
+
+use super::flaw::Flaw;
+
+/// Why an archive could not be opened or read.
+#[derive(Debug, Snafu)]
+#[snafu(visibility(pub(super)))]
+pub enum Error {
+    /// Not there, or not for us.
+    #[snafu(display("cannot open the archive {}: {source}", archive.display()))]
+    Open {
+        /// The archive.
+        archive: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory, a pipe, …
+    #[snafu(display("the archive {} is not a regular file", archive.display()))]
+    NotAFile {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// It is not fit for use.
+    #[snafu(display("the archive {} is refused: {flaw}", archive.display()))]
+    Flawed {
+        /// The archive.
+        archive: PathBuf,
+        /// Why.
+        flaw: Flaw,
+    },
+    /// Somebody wrote to it, or put another in its place.
+    #[snafu(display("the archive {} has changed while it was in use", archive.display()))]
+    Changed {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// A file in it is no longer what it was.
+    #[snafu(display("the archive {} has changed while it was in use: {entry} has other contents than before", archive.display()))]
+    ChangedEntry {
+        /// The archive.
+        archive: PathBuf,
+        /// The file in it, as shown to users.
+        entry: String,
+    },
+    /// Reading failed half way.
+    #[snafu(display("cannot read {entry} in the archive {}: {source}", archive.display()))]
+    Read {
+        /// The archive.
+        archive: PathBuf,
+        /// The file in it, as shown to users.
+        entry: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Asked for something that it does not hold.
+    #[snafu(display("the archive {} has no {entry}", archive.display()))]
+    Missing {
+        /// The archive.
+        archive: PathBuf,
+        /// What was asked for, as shown to users.
+        entry: String,
+    },
+    /// Asked for the contents of something that has none.
+    #[snafu(display("{entry} in the archive {} is a {kind}, not a file", archive.display()))]
+    NoContents {
+        /// The archive.
+        archive: PathBuf,
+        /// What was asked for, as shown to users.
+        entry: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// Whoever the contents were for could not take them.
+    #[snafu(display("cannot pass on {entry} from the archive {}: {source}", archive.display()))]
+    PassOn {
+        /// The archive.
+        archive: PathBuf,
+        /// The file in it, as shown to users.
+        entry: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Open { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check its path in the deploy file",
+                io::ErrorKind::PermissionDenied => "make it readable for this user",
+                _ => return None,
+            },
+            Self::NotAFile { .. } => "name a tar.gz, tar.zst or tar file",
+            Self::Flawed { flaw, .. } => return flaw.remedy(),
+            Self::Changed { .. } | Self::ChangedEntry { .. } => {
+                "run this again when nobody writes to it any more"
+            }
+            Self::Missing { .. } => "check its name; 'tar -tf ARCHIVE' lists what is there",
+            Self::NoContents { .. } | Self::Read { .. } | Self::PassOn { .. } => return None,
+        })
+    }
+}

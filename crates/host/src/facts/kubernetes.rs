@@ -1,0 +1,110 @@
+//! What an earlier installation of Kubernetes left on a machine, or runs there.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{answer::Answer, service::Unit};
+
+/// Signs of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KubernetesTraces {
+    /// Files in `/etc/kubernetes` and its `manifests`, at most 64 of each.
+    pub configuration: Vec<String>,
+    /// Configurations of the pod network in `/etc/cni/net.d`.
+    pub cni: Vec<String>,
+    /// Directories with data of etcd, the kubelet or a packaged Kubernetes.
+    pub data: Vec<String>,
+    /// Programs, by path.
+    pub programs: Vec<String>,
+    /// Units, by name, that exist.
+    pub units: BTreeMap<String, Unit>,
+}
+
+impl KubernetesTraces {
+    /// Whether the machine never saw a cluster, as far as can be seen. Programs alone are no
+    /// sign: an image may bring them.
+    pub fn is_untouched(&self) -> bool {
+        self.configuration.is_empty()
+            && self.data.is_empty()
+            && !self.units.values().any(Unit::is_active)
+    }
+}
+
+const PROGRAMS: [&str; 6] = ["etcd", "k3s", "kubeadm", "kubectl", "kubelet", "rke2"];
+const UNITS: [&str; 4] = [
+    "etcd.service",
+    "k3s.service",
+    "kubelet.service",
+    "rke2-server.service",
+];
+const DATA: [&str; 3] = ["/var/lib/etcd", "/var/lib/kubelet", "/var/lib/rancher"];
+
+pub(super) fn traces(
+    answer: &Answer,
+    programs: &BTreeMap<String, String>,
+    units: Option<&BTreeMap<String, Unit>>,
+) -> KubernetesTraces {
+    let entries = || answer.each("entries");
+    let below = |directory: &'static str| {
+        entries().filter(move |path| {
+            let name = path
+                .strip_prefix(directory)
+                .and_then(|rest| rest.strip_prefix('/'));
+            // A directory of the list itself, or what mkfs puts on every disk, says nothing.
+            name.is_some_and(|name| !name.is_empty() && name != "manifests" && name != "lost+found")
+        })
+    };
+    let owned = |paths: &mut dyn Iterator<Item = &str>| paths.map(str::to_owned).collect();
+    KubernetesTraces {
+        configuration: owned(&mut below("/etc/kubernetes")),
+        cni: owned(&mut below("/etc/cni/net.d")),
+        data: owned(
+            &mut DATA
+                .into_iter()
+                .filter(|&directory| below(directory).next().is_some()),
+        ),
+        programs: PROGRAMS
+            .iter()
+            .filter_map(|&name| programs.get(name).cloned())
+            .collect(),
+        units: UNITS
+            .iter()
+            .filter_map(|&name| Some((name.to_owned(), units?.get(name)?.clone())))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::answer::of;
+
+    #[test]
+    fn empty_directories_and_programs_are_no_cluster() {
+        let entries = "/etc/kubernetes/manifests\n/var/lib/etcd/lost+found\n/etc/cni/net.d/87-podman.conflist\n";
+        let programs = BTreeMap::from([("kubelet".to_owned(), "/usr/bin/kubelet".to_owned())]);
+        let found = traces(&of(&[("entries", entries)]), &programs, None);
+        assert!(found.is_untouched());
+        assert_eq!(found.programs, ["/usr/bin/kubelet"]);
+        assert_eq!(found.cni.len(), 1);
+    }
+
+    #[test]
+    fn data_and_configuration_are_traces() {
+        let etcd = traces(
+            &of(&[("entries", "/var/lib/etcd/member\n")]),
+            &BTreeMap::new(),
+            None,
+        );
+        assert_eq!(etcd.data, ["/var/lib/etcd"]);
+        assert!(!etcd.is_untouched());
+        let entries = "/etc/kubernetes/manifests\n/etc/kubernetes/manifests/etcd.yaml\n";
+        let manifest = traces(&of(&[("entries", entries)]), &BTreeMap::new(), None);
+        assert_eq!(
+            manifest.configuration,
+            ["/etc/kubernetes/manifests/etcd.yaml"]
+        );
+        assert!(!manifest.is_untouched());
+    }
+}

@@ -1,0 +1,139 @@
+//! Programs, the package manager, the shell and kernel settings.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{answer::Answer, os::Os};
+
+/// What installs packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PackageManager {
+    /// apt and dpkg.
+    Apt,
+    /// dnf and rpm.
+    Dnf,
+    /// yum and rpm.
+    Yum,
+    /// rpm alone.
+    Rpm,
+}
+
+/// What `/bin/sh` is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shell {
+    /// Debian's.
+    Dash,
+    /// GNU's.
+    Bash,
+    /// BusyBox's ash.
+    Busybox,
+    /// Another program.
+    Other(String),
+}
+
+pub(super) fn programs(answer: &Answer) -> BTreeMap<String, String> {
+    let name = |path: &str| {
+        path.rsplit_once('/')
+            .map_or(path, |(_, name)| name)
+            .to_owned()
+    };
+    let lines = answer.each("programs");
+    lines.map(|path| (name(path), path.to_owned())).collect()
+}
+
+/// A machine may have tools of both families; the distribution decides, then what was used.
+pub(super) fn package_manager(
+    answer: &Answer,
+    os: &Os,
+    programs: &BTreeMap<String, String>,
+) -> Option<PackageManager> {
+    let has = |name: &str| programs.contains_key(name);
+    let apt = (has("apt-get") && has("dpkg")).then_some(PackageManager::Apt);
+    let rpm = has("rpm").then(|| match (has("dnf"), has("yum")) {
+        (true, _) => PackageManager::Dnf,
+        (false, true) => PackageManager::Yum,
+        (false, false) => PackageManager::Rpm,
+    });
+    let debian = os.is_like(&["debian", "ubuntu"])
+        || !os.is_like(&["rhel", "fedora", "centos", "openEuler", "suse"])
+            && answer.has_path("/var/lib/dpkg/status");
+    if debian { apt.or(rpm) } else { rpm.or(apt) }
+}
+
+pub(super) fn shell(answer: &Answer) -> Option<Shell> {
+    let path = answer.value("sh")?;
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
+    Some(match name {
+        "dash" => Shell::Dash,
+        "bash" => Shell::Bash,
+        name if name.starts_with("busybox") => Shell::Busybox,
+        // A shell under its plain name could be any.
+        "sh" => return None,
+        name => Shell::Other(name.to_owned()),
+    })
+}
+
+/// `/proc/sys/net/ipv4/ip_forward:1` is `net.ipv4.ip_forward` and `1`.
+pub(super) fn sysctls(answer: &Answer) -> BTreeMap<String, String> {
+    let setting = |line: &str| {
+        let (path, value) = line.strip_prefix("/proc/sys/")?.split_once(':')?;
+        Some((path.replace('/', "."), value.trim().to_owned()))
+    };
+    answer.each("sysctls").filter_map(setting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::answer::of;
+
+    fn manager(id: &str, installed: &[&str], paths: &str) -> Option<PackageManager> {
+        let os = Os {
+            id: Some(id.to_owned()),
+            ..Os::default()
+        };
+        let programs = installed.iter().map(|name| format!("/usr/bin/{name}\n"));
+        let answer = of(&[
+            ("programs", &programs.collect::<String>()),
+            ("paths", paths),
+        ]);
+        package_manager(&answer, &os, &super::programs(&answer))
+    }
+
+    #[test]
+    fn the_distribution_decides_between_two_families() {
+        let both = ["apt-get", "dpkg", "rpm", "dnf", "yum"];
+        let dpkg = "/var/lib/dpkg/status\n";
+        assert_eq!(manager("debian", &both, ""), Some(PackageManager::Apt));
+        assert_eq!(manager("openEuler", &both, dpkg), Some(PackageManager::Dnf));
+        assert_eq!(manager("strange", &both, dpkg), Some(PackageManager::Apt));
+        assert_eq!(manager("strange", &both, ""), Some(PackageManager::Dnf));
+        assert_eq!(
+            manager("centos", &["rpm", "yum"], ""),
+            Some(PackageManager::Yum)
+        );
+        assert_eq!(manager("centos", &["rpm"], ""), Some(PackageManager::Rpm));
+        assert_eq!(manager("debian", &["dpkg"], dpkg), None);
+    }
+
+    #[test]
+    fn shells_and_settings() {
+        let shell = |path: &str| shell(&of(&[("values", &format!("sh {path}\n"))]));
+        assert_eq!(shell("/usr/bin/dash"), Some(Shell::Dash));
+        assert_eq!(shell("/bin/busybox"), Some(Shell::Busybox));
+        assert_eq!(shell("/bin/mksh"), Some(Shell::Other("mksh".into())));
+        assert_eq!(shell("/bin/sh"), None);
+        let answer = of(&[(
+            "sysctls",
+            "/proc/sys/net/ipv4/ip_local_port_range:32768\t60999\n/proc/sys/x\n",
+        )]);
+        let range = (
+            "net.ipv4.ip_local_port_range".to_owned(),
+            "32768 60999".to_owned(),
+        );
+        assert_eq!(sysctls(&answer), BTreeMap::from([range]));
+    }
+}

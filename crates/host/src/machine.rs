@@ -1,0 +1,495 @@
+//! A machine as everything above sees it: facts, a look, a task, and the way back.
+//!
+//! One connection serves many commands. When it is lost, the machine is asked what became of the task, and only a
+//! task that the machine does not know, or that died there, is sent again: every operation may be repeated.
+
+mod error;
+mod outcome;
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio::{io::AsyncReadExt as _, sync::Mutex, time::timeout};
+
+pub use self::{
+    error::Error,
+    outcome::{Event, Left, Managed, ManagedResource, Outcome, Outlook, Report, Undone},
+};
+use crate::{
+    facts::{self, Facts},
+    path::Word,
+    privilege::{self, Privilege},
+    report::{Answer, Line, Reader, readable},
+    script::{self, Identity, List, Setting},
+    stream,
+    task::Task,
+    transport::{self, Connection, Connector, Running},
+};
+
+/// Unpacks a stream into a directory of its own and runs its first entry, when its last one came too. Nobody reads a
+/// script from the stream that carries the payload: dash and busybox read ahead.
+const TASK: &str = "umask 077; s=/var/lib/hatchery/in; mkdir -p $s && d=$(mktemp -d $s/XXXXXX) && cd $d \
+    && echo $$ $(cut -d\" \" -f22 /proc/$$/stat) >pid && tar -xpf - && [ -e end ] && exec sh ./run; rm -rf \"$d\"; exit 97";
+
+/// Reads a script to its end and runs it; nothing is written anywhere.
+const QUESTION: &str = "eval \"$(cat)\"";
+
+/// A machine, with how to become root there and for whom.
+pub struct Machine {
+    connector: Arc<dyn Connector>,
+    privilege: Privilege,
+    identity: Identity,
+    connection: Mutex<Option<Arc<dyn Connection>>>,
+    /// How long a run waits for another one on the same machine.
+    pub patience: Duration,
+    /// Whether files are compared by their bytes even where size, times and inode are known.
+    pub verify: bool,
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("name", &self.connector.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Machine {
+    /// Nothing is connected yet.
+    pub fn new(connector: Arc<dyn Connector>, privilege: Privilege, identity: Identity) -> Self {
+        Self {
+            connector,
+            privilege,
+            identity,
+            connection: Mutex::new(None),
+            patience: Duration::from_secs(120),
+            verify: false,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.connector.name()
+    }
+
+    /// The connection, made when there is none or the last one was lost.
+    pub async fn connection(&self) -> Result<Arc<dyn Connection>, transport::Error> {
+        let mut known = self.connection.lock().await;
+        if let Some(connection) = known.as_ref().filter(|known| !known.is_closed()) {
+            return Ok(Arc::clone(connection));
+        }
+        let connection = self.connector.connect().await?;
+        *known = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Ends the connection, if there is one.
+    pub async fn disconnect(&self) {
+        if let Some(connection) = self.connection.lock().await.take() {
+            connection.close().await;
+        }
+    }
+
+    /// What the machine is like and what of it is ours, in one round trip. Changes nothing.
+    pub async fn facts(&self, deadline: Duration) -> Result<(Facts, Managed), Error> {
+        let run = self.new_run();
+        let managed = script::managed(&self.setting(&run));
+        let question = format!("(\n{managed})\necho managed-end\n{}", facts::SCRIPT);
+        let sent = SystemTime::now();
+        let (output, errors) = self.ask(&question, deadline, "facts").await?;
+        let received = SystemTime::now();
+        let mark = b"managed-end\n";
+        let split = output.windows(mark.len()).position(|part| part == mark);
+        let Some(split) = split else {
+            let text = readable(&[output, errors].concat());
+            return Err(self.garbled(&text));
+        };
+        let managed = Managed::read(&readable(&output[..split]));
+        let facts = facts::parse(&output[split + mark.len()..], sent, received).map_err(|source| {
+            Error::Facts {
+                host: self.name().into(),
+                source,
+            }
+        })?;
+        Ok((facts, managed))
+    }
+
+    /// What a task would change. Changes nothing and needs no lock.
+    pub async fn look(&self, task: &Task) -> Result<Vec<Outlook>, Error> {
+        let list = List::of(task);
+        let run = self.new_run();
+        let question = list.script(&self.setting(&run), task, "look");
+        let (output, errors) = self.ask(&question, task.deadline, "look").await?;
+        let answer = self.read(&output, &errors)?;
+        self.refused(&answer)?;
+        Outlook::of(task, &list.steps, &answer).ok_or_else(|| self.garbled(&readable(&output)))
+    }
+
+    /// Makes a task so. Bytes are sent only for what the machine turns out to lack. `watch` hears of each step.
+    pub async fn apply(
+        &self,
+        task: &Task,
+        watch: &(dyn Fn(Event<'_>) + Send + Sync),
+    ) -> Result<Report, Error> {
+        let list = List::of(task);
+        let end = Instant::now() + task.deadline;
+        let mut wanted = BTreeSet::new();
+        let mut report = Report::default();
+        // Once with the question, once with the bytes; more often only when connections are lost.
+        for _ in 0..6 {
+            let run = self.new_run();
+            let progress = Progress::new(task, &list, watch);
+            let sending = self.send(task, &list, &run, &wanted, &progress);
+            let sent = match timeout(end.saturating_duration_since(Instant::now()), sending).await {
+                Ok(sent) => sent,
+                Err(_) => return Err(self.late(task.deadline, &progress.underway())),
+            };
+            let answer = match sent {
+                Ok((answer, bytes)) => {
+                    report.bytes_sent += bytes;
+                    report.round_trips += 1;
+                    answer
+                }
+                Err(error) if error.is_lost() => {
+                    watch(Event::Lost { reason: &error.to_string() });
+                    match self.after_loss(&run, end, &progress).await? {
+                        Some(answer) => answer,
+                        None => continue,
+                    }
+                }
+                Err(error) => return Err(error),
+            };
+            self.refused(&answer)?;
+            let lacking: Vec<_> = answer
+                .steps
+                .iter()
+                .filter(|(_, line)| matches!(line, Line::Wanting(_)))
+                .map(|(number, _)| *number)
+                .collect();
+            if !lacking.is_empty() {
+                wanted.extend(lacking);
+                continue;
+            }
+            return self.judge(report, task, &list, &answer);
+        }
+        Err(Error::Restless { host: self.name().into() })
+    }
+
+    /// Puts back what only these owners need, or everything when none is named.
+    pub async fn undo(&self, owners: &[Word], deadline: Duration) -> Result<Undone, Error> {
+        let end = Instant::now() + deadline;
+        let mut undone = Undone::default();
+        for _ in 0..6 {
+            let run = self.new_run();
+            let question = script::undo(&self.setting(&run), owners, Duration::from_secs(300));
+            let left = end.saturating_duration_since(Instant::now());
+            match self.ask(&question, left, "undo").await {
+                Ok((output, errors)) => {
+                    let answer = self.read(&output, &errors)?;
+                    self.refused(&answer)?;
+                    undone.add(&answer);
+                    return Ok(undone);
+                }
+                // What it was doing is done again, harmlessly, by the next one, which waits for it.
+                Err(error) if error.is_lost() => self.reconnect(end).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Restless { host: self.name().into() })
+    }
+
+    async fn send(
+        &self,
+        task: &Task,
+        list: &List,
+        run: &Word,
+        wanted: &BTreeSet<usize>,
+        progress: &Progress<'_>,
+    ) -> Result<(Answer, u64), Error> {
+        let text = list.script(&self.setting(run), task, "apply");
+        tracing::debug!(host = self.name(), script = script::shown(&text), "task");
+        let payloads: Vec<_> = wanted
+            .iter()
+            .filter_map(|number| Some((*number, list.steps.get(*number)?.payload.clone()?)))
+            .collect();
+        let connection = self.connection().await.map_err(Error::transport)?;
+        let Running { mut input, mut output, mut errors, exit } =
+            privilege::begin(connection.as_ref(), &self.privilege, TASK).await.map_err(Error::transport)?;
+        let sending = async move {
+            let sent = stream::send(&mut input, &text, &payloads).await;
+            drop(input);
+            sent
+        };
+        let listening = async {
+            let (mut reader, mut piece) = (Reader::default(), vec![0; 16 * 1024]);
+            loop {
+                // A broken stream is explained by the exit.
+                let length = output.read(&mut piece).await.unwrap_or(0);
+                if length == 0 {
+                    return Ok(());
+                }
+                tracing::debug!(host = self.name(), output = readable(&piece[..length]), "answer");
+                for line in reader.push(&piece[..length])? {
+                    progress.take(line);
+                }
+            }
+        };
+        let complaining = last_words(&mut errors);
+        let (sent, heard, complaint) = tokio::join!(sending, listening, complaining);
+        let exit = exit.await.map_err(Error::transport)?;
+        heard.map_err(|garbled: crate::report::Garbled| self.garbled(&garbled.0))?;
+        let answer = progress.answer();
+        if answer.end.is_some() {
+            return Ok((answer, sent.unwrap_or_default()));
+        }
+        // Without an end there was no script: either our bytes or the machine's disk failed it.
+        match sent {
+            Err(error) if !matches!(error, stream::Error::Write { .. }) => Err(Error::Stream {
+                host: self.name().into(),
+                source: error,
+            }),
+            _ => Err(Error::NotBegun {
+                host: self.name().into(),
+                exit,
+                complaint,
+            }),
+        }
+    }
+
+    /// Asks what became of a run: its answer, or `None` when it never began or died.
+    async fn after_loss(
+        &self,
+        run: &Word,
+        end: Instant,
+        progress: &Progress<'_>,
+    ) -> Result<Option<Answer>, Error> {
+        loop {
+            self.reconnect(end).await?;
+            let question = script::outcome(&self.setting(run));
+            let left = end.saturating_duration_since(Instant::now());
+            let output = match self.ask(&question, left, "outcome").await {
+                Ok((output, _)) => output,
+                Err(error) if error.is_lost() => continue,
+                Err(Error::Deadline { after, .. }) => {
+                    return Err(self.late(after, &progress.underway()));
+                }
+                Err(error) => return Err(error),
+            };
+            let (first, rest) = match output.iter().position(|byte| *byte == b'\n') {
+                Some(end) => output.split_at(end + 1),
+                None => (&output[..], &[][..]),
+            };
+            match readable(first).trim_end().split(' ').next() {
+                Some("report") => {
+                    let answer = self.read(rest, &[])?;
+                    return Ok(answer.end.is_some().then_some(answer));
+                }
+                Some("none" | "gone") => return Ok(None),
+                Some("running") => {}
+                _ => return Err(self.garbled(&readable(&output))),
+            }
+        }
+    }
+
+    /// Connects again, as often as it takes until the deadline.
+    async fn reconnect(&self, end: Instant) -> Result<(), Error> {
+        self.disconnect().await;
+        let mut pause = Duration::from_millis(200);
+        loop {
+            match self.connection().await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.may_pass() && Instant::now() + pause < end => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+                Err(error) => return Err(Error::transport(error)),
+            }
+        }
+    }
+
+    /// Runs a script that reads nothing, and gives all it printed.
+    async fn ask(
+        &self,
+        question: &str,
+        deadline: Duration,
+        step: &'static str,
+    ) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let asking = async {
+            let connection = self.connection().await.map_err(Error::transport)?;
+            let begun = privilege::begin(connection.as_ref(), &self.privilege, QUESTION).await;
+            let finished = begun.map_err(Error::transport)?.finish(question.as_bytes()).await;
+            finished.map_err(Error::transport)
+        };
+        match timeout(deadline, asking).await {
+            Ok(finished) => finished.map(|finished| (finished.output, finished.errors)),
+            Err(_) => Err(Error::Deadline {
+                host: self.name().into(),
+                step: step.into(),
+                after: deadline,
+            }),
+        }
+    }
+
+    fn read(&self, output: &[u8], errors: &[u8]) -> Result<Answer, Error> {
+        let lines = Reader::default().push(output);
+        let mut answer = Answer::default();
+        for line in lines.map_err(|garbled| self.garbled(&garbled.0))? {
+            answer.take(line);
+        }
+        if answer.end.is_none() && !errors.is_empty() {
+            return Err(self.garbled(&readable(errors)));
+        }
+        Ok(answer)
+    }
+
+    /// Lines by which a machine declines the whole task.
+    fn refused(&self, answer: &Answer) -> Result<(), Error> {
+        let host = || self.name().to_owned();
+        for line in &answer.others {
+            return Err(match line {
+                Line::Held(cluster, name) => Error::Held {
+                    host: host(),
+                    cluster: cluster.clone(),
+                    name: name.clone(),
+                },
+                Line::Busy(run) => Error::Busy { host: host(), run: run.clone() },
+                Line::Needs(program) => Error::Needs { host: host(), program: program.clone() },
+                Line::Stopped(reason) => Error::Stopped { host: host(), reason: reason.clone() },
+                _ => continue,
+            });
+        }
+        Ok(())
+    }
+
+    fn judge(&self, mut report: Report, task: &Task, list: &List, answer: &Answer) -> Result<Report, Error> {
+        report.outcomes = Outcome::of(task, &list.steps, answer);
+        let failed = answer.steps.iter().find_map(|(number, line)| match line {
+            Line::Failed(_, text) => Some((*number, text.clone())),
+            _ => None,
+        });
+        if let Some((number, output)) = failed {
+            return Err(Error::Step {
+                host: self.name().into(),
+                step: step_title(task, list, number),
+                output,
+                report: Box::new(report),
+            });
+        }
+        match answer.end.as_deref() {
+            Some("ok") => Ok(report),
+            other => Err(self.garbled(&format!("ended with {other:?}"))),
+        }
+    }
+
+    fn late(&self, after: Duration, step: &str) -> Error {
+        Error::Deadline {
+            host: self.name().into(),
+            step: step.into(),
+            after,
+        }
+    }
+
+    fn garbled(&self, text: &str) -> Error {
+        Error::Garbled {
+            host: self.name().into(),
+            text: text.chars().take(500).collect(),
+        }
+    }
+
+    fn setting<'a>(&'a self, run: &'a Word) -> Setting<'a> {
+        Setting {
+            identity: &self.identity,
+            run,
+            root: "",
+            patience: self.patience,
+            verify: self.verify,
+        }
+    }
+
+    /// A name that no other run on any machine bears.
+    fn new_run(&self) -> Word {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let text = format!("r{:x}-{:x}-{count:x}", since.as_nanos(), std::process::id());
+        // Letters, digits and dashes, far below the longest word.
+        Word::new(text).unwrap_or_else(|_| self.identity.cluster.clone())
+    }
+}
+
+fn step_title(task: &Task, list: &List, number: usize) -> String {
+    let Some(step) = list.steps.get(number) else {
+        return format!("step {number}");
+    };
+    let operation = task.operations().get(step.operation);
+    step.detail
+        .clone()
+        .or_else(|| operation.map(crate::operation::Operation::title))
+        .unwrap_or_default()
+}
+
+/// The last of what a command complains of, however much that is.
+async fn last_words(errors: &mut transport::Reader) -> String {
+    let (mut kept, mut piece) = (Vec::new(), vec![0; 4096]);
+    while let Ok(length @ 1..) = errors.read(&mut piece).await {
+        kept.extend_from_slice(&piece[..length]);
+        let excess = kept.len().saturating_sub(4096);
+        kept.drain(..excess);
+    }
+    readable(&kept).trim().to_owned()
+}
+
+/// What has been heard of a task so far, also when the waiting for it is given up.
+struct Progress<'a> {
+    task: &'a Task,
+    list: &'a List,
+    watch: &'a (dyn Fn(Event<'_>) + Send + Sync),
+    answer: std::sync::Mutex<Answer>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(task: &'a Task, list: &'a List, watch: &'a (dyn Fn(Event<'_>) + Send + Sync)) -> Self {
+        Self {
+            task,
+            list,
+            watch,
+            answer: std::sync::Mutex::default(),
+        }
+    }
+
+    fn take(&self, line: Line) {
+        match &line {
+            Line::Start(number) => (self.watch)(Event::Step {
+                title: &step_title(self.task, self.list, *number),
+            }),
+            Line::Waiting(run) => (self.watch)(Event::Waiting { run }),
+            Line::Fenced(run) => (self.watch)(Event::Fenced { run }),
+            _ => {}
+        }
+        self.lock().take(line);
+    }
+
+    fn answer(&self) -> Answer {
+        self.lock().clone()
+    }
+
+    fn underway(&self) -> String {
+        let underway = self.lock().underway();
+        underway.map_or_else(
+            || "sending the task".into(),
+            |number| step_title(self.task, self.list, number),
+        )
+    }
+
+    /// A panic in `watch` does not make what was heard wrong.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Answer> {
+        self.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

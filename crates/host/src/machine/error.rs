@@ -1,0 +1,161 @@
+//! What can go wrong with a machine, always with its name and the step.
+
+use std::time::Duration;
+
+use snafu::Snafu;
+
+use super::outcome::Report;
+use crate::{
+    facts, stream,
+    transport::{self, Exit},
+};
+
+/// Why a machine is not as it was to be.
+#[derive(Debug, Snafu)]
+pub enum Error {
+    /// It cannot be reached, or lets nobody do anything.
+    #[snafu(display("{source}"))]
+    Transport {
+        /// Why.
+        source: transport::Error,
+    },
+    /// A step failed. What came before it is done and recorded; nothing after it was begun.
+    #[snafu(display("{host}: {step} failed: {output}"))]
+    Step {
+        /// The machine.
+        host: String,
+        /// Which step.
+        step: String,
+        /// The last it printed.
+        output: String,
+        /// What was done before.
+        report: Box<Report>,
+    },
+    /// It took too long. It may still be at it; the next run waits for that or ends it.
+    #[snafu(display("{host}: {step} was not done within {} s", after.as_secs()))]
+    Deadline {
+        /// The machine.
+        host: String,
+        /// Which step.
+        step: String,
+        /// So long.
+        after: Duration,
+    },
+    /// It serves another cluster.
+    #[snafu(display("{host} is held by another cluster: {name} ({cluster})"))]
+    Held {
+        /// The machine.
+        host: String,
+        /// The other's id.
+        cluster: String,
+        /// The other's name.
+        name: String,
+    },
+    /// Another run is at work on it, and somebody listens to that one.
+    #[snafu(display("{host} is being worked on by another run ({run})"))]
+    Busy {
+        /// The machine.
+        host: String,
+        /// The other run.
+        run: String,
+    },
+    /// A program is missing there.
+    #[snafu(display("{host} has no program '{program}'"))]
+    Needs {
+        /// The machine.
+        host: String,
+        /// Which.
+        program: String,
+    },
+    /// It could not begin.
+    #[snafu(display("{host}: {reason}"))]
+    Stopped {
+        /// The machine.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// The stream arrived, but its script did not begin: a full disk above all.
+    #[snafu(display("{host}: cannot unpack the task there ({exit}): {complaint}"))]
+    NotBegun {
+        /// The machine.
+        host: String,
+        /// How the command ended.
+        exit: Exit,
+        /// What it said.
+        complaint: String,
+    },
+    /// The stream could not be made here.
+    #[snafu(display("{host}: {source}"))]
+    Stream {
+        /// The machine.
+        host: String,
+        /// Why.
+        source: stream::Error,
+    },
+    /// Its answer is none.
+    #[snafu(display("{host} gives an answer that makes no sense: {text}"))]
+    Garbled {
+        /// The machine.
+        host: String,
+        /// The beginning of it.
+        text: String,
+    },
+    /// Its facts are none.
+    #[snafu(display("{host}: {source}"))]
+    Facts {
+        /// The machine.
+        host: String,
+        /// Why.
+        source: facts::Error,
+    },
+    /// Every attempt was lost.
+    #[snafu(display("{host}: the connection was lost again and again"))]
+    Restless {
+        /// The machine.
+        host: String,
+    },
+}
+
+impl Error {
+    pub(super) fn transport(source: transport::Error) -> Self {
+        Self::Transport { source }
+    }
+
+    /// Whether the connection was lost: what was asked for may have been done.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Transport { source } if source.is_lost())
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::Transport { source } => return source.remedy(),
+            Self::Step { output, .. } | Self::NotBegun { complaint: output, .. }
+                if output.contains("No space left") =>
+            {
+                "free some space on the machine's disk, then run again: it continues where it stopped".into()
+            }
+            Self::Step { .. } => {
+                "put right what the machine complains of, then run again: it continues where it stopped".into()
+            }
+            Self::Deadline { .. } => {
+                "look what the machine is doing, then run again: it continues where it stopped".into()
+            }
+            Self::Held { name, cluster, .. } => format!(
+                "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
+            ),
+            Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
+            Self::Needs { program, .. } => match program.as_str() {
+                "flock" => "install util-linux there".into(),
+                _ => format!("install {program} there"),
+            },
+            Self::Restless { .. } => "look at the network between here and the machine, then run again".into(),
+            Self::Stream { .. } => "leave the files alone while they are in use, then run again".into(),
+            Self::Garbled { .. } => {
+                "a login script of the user may print to standard output; it must not when there is no terminal".into()
+            }
+            Self::Stopped { .. } | Self::NotBegun { .. } | Self::Facts { .. } => return None,
+        })
+    }
+}

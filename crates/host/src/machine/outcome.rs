@@ -1,0 +1,198 @@
+//! What came of a task, operation by operation.
+
+use crate::{
+    report::{Answer, Line},
+    script::Step,
+    task::Task,
+};
+
+/// Something worth telling while a task is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A step is being done.
+    Step {
+        /// In a user's words.
+        title: &'a str,
+    },
+    /// Another run has the machine.
+    Waiting {
+        /// Which.
+        run: &'a str,
+    },
+    /// Another run, to which nobody listened any more, was ended.
+    Fenced {
+        /// Which.
+        run: &'a str,
+    },
+    /// The connection was lost and is being made again.
+    Lost {
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// How one operation went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was so already.
+    Unchanged,
+    /// It is so now.
+    Changed,
+    /// It could not be made so.
+    Failed,
+    /// An earlier one failed.
+    NotReached,
+}
+
+impl Outcome {
+    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Vec<Self> {
+        let mut outcomes = vec![Self::Unchanged; task.operations().len()];
+        for (number, step) in steps.iter().enumerate() {
+            let Some(outcome) = outcomes.get_mut(step.operation) else {
+                continue;
+            };
+            match (answer.steps.get(&number), &outcome) {
+                (Some(Line::Failed(..)), _) => *outcome = Self::Failed,
+                (Some(Line::Changed(_)), Self::Unchanged) => *outcome = Self::Changed,
+                (Some(Line::Unchanged(_) | Line::Changed(_)), _) | (_, Self::Failed) => {}
+                _ => *outcome = Self::NotReached,
+            }
+        }
+        outcomes
+    }
+}
+
+/// What came of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// One for each operation.
+    pub outcomes: Vec<Outcome>,
+    /// All that went to the machine, the script included.
+    pub bytes_sent: u64,
+    /// How often it was asked.
+    pub round_trips: u32,
+}
+
+impl Report {
+    /// How many operations changed something.
+    pub fn changes(&self) -> usize {
+        let changed = |outcome: &&Outcome| **outcome == Outcome::Changed;
+        self.outcomes.iter().filter(changed).count()
+    }
+}
+
+/// What a task would do to one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Nothing.
+    Unchanged,
+    /// Something, for these reasons in the words of the machine's script.
+    Change(Vec<String>),
+}
+
+impl Outlook {
+    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
+        answer.end.as_ref()?;
+        let mut outlooks = vec![Self::Unchanged; task.operations().len()];
+        for (number, step) in steps.iter().enumerate() {
+            let outlook = outlooks.get_mut(step.operation)?;
+            let Line::Would(_, reason) = answer.steps.get(&number)? else {
+                continue;
+            };
+            let reason = match &step.detail {
+                Some(detail) => format!("{detail}: {reason}"),
+                None => reason.clone(),
+            };
+            match outlook {
+                Self::Unchanged => *outlook = Self::Change(vec![reason]),
+                Self::Change(reasons) => reasons.push(reason),
+            }
+        }
+        Some(outlooks)
+    }
+}
+
+/// Something that could not be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Kind and name.
+    pub resource: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What came of an undo.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Kind and name of what is as it was.
+    pub restored: Vec<String>,
+    /// Directories of ours that hold other people's files and therefore stay.
+    pub kept: Vec<String>,
+    /// What is not as it was. It stays in the record, so that another undo tries again.
+    pub left: Vec<Left>,
+}
+
+impl Undone {
+    pub(super) fn add(&mut self, answer: &Answer) {
+        for line in &answer.others {
+            match line {
+                Line::Undone(resource) => self.restored.push(resource.clone()),
+                Line::Kept(resource) => self.kept.push(resource.clone()),
+                Line::Left(resource) => self.left.push(Left {
+                    resource: resource.clone(),
+                    reason: String::new(),
+                }),
+                Line::Why(reason) => {
+                    if let Some(left) = self.left.last_mut() {
+                        left.reason.clone_from(reason);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What of a machine is Hatchery's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// Id and name of the cluster that holds the machine.
+    pub cluster: Option<(String, String)>,
+    /// Everything in its record.
+    pub resources: Vec<ManagedResource>,
+}
+
+/// One resource of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedResource {
+    /// Such as `file` or `unit`.
+    pub kind: String,
+    /// Its path or name.
+    pub name: String,
+    /// A file's hash, or `absent`; a unit's states; otherwise nothing.
+    pub state: Option<String>,
+    /// Who needs it.
+    pub owners: Vec<String>,
+}
+
+impl Managed {
+    pub(super) fn read(text: &str) -> Self {
+        let mut managed = Self::default();
+        for line in text.lines() {
+            let mut words = line.splitn(4, ' ');
+            let mut next = || words.next().unwrap_or_default().to_owned();
+            let (kind, second, third, name) = (next(), next(), next(), next());
+            if kind == "cluster" {
+                managed.cluster = Some((second, third));
+            } else if !name.is_empty() {
+                managed.resources.push(ManagedResource {
+                    kind,
+                    name,
+                    state: (second != "-").then_some(second),
+                    owners: third.split(',').filter(|o| !o.is_empty()).map(str::to_owned).collect(),
+                });
+            }
+        }
+        managed
+    }
+}

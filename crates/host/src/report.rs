@@ -1,0 +1,240 @@
+//! What a machine answers, line by line. Its words are not trusted: they are bounded and may be wrong.
+
+use std::{collections::BTreeMap, mem};
+
+/// How one step went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// The script began; the run it belongs to.
+    Begin(String),
+    /// A step is being done.
+    Start(usize),
+    /// A step changed something.
+    Changed(usize),
+    /// A step found everything as it should be.
+    Unchanged(usize),
+    /// A step would change something, and why.
+    Would(usize, String),
+    /// A step needs bytes that did not come.
+    Wanting(usize),
+    /// A step failed, with what it printed last.
+    Failed(usize, String),
+    /// Another run has the machine; this one waits.
+    Waiting(String),
+    /// Another run has the machine and somebody listens to it.
+    Busy(String),
+    /// A run whose connection was gone was ended.
+    Fenced(String),
+    /// Another cluster has the machine: its id and its name.
+    Held(String, String),
+    /// A program that is needed is not there.
+    Needs(String),
+    /// Nothing could be begun.
+    Stopped(String),
+    /// Undo: a resource was put back.
+    Undone(String),
+    /// Undo: a directory of ours holds other people's files, and stays.
+    Kept(String),
+    /// Undo: a resource could not be put back.
+    Left(String),
+    /// Why the resource of the line before was left.
+    Why(String),
+    /// The script ended, and how.
+    End(String),
+}
+
+/// Reads lines out of pieces of any size.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    buffer: Vec<u8>,
+    text: Option<(Vec<String>, usize)>,
+}
+
+/// More than any honest line has.
+const LONGEST: usize = 64 * 1024;
+
+/// An answer that is none of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Garbled(pub(crate) String);
+
+impl Reader {
+    /// Takes a piece of output and gives the lines that are complete.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Garbled> {
+        self.buffer.extend_from_slice(bytes);
+        let mut lines = Vec::new();
+        loop {
+            if let Some((_, length)) = &self.text {
+                // The text, and the line break after it.
+                let length = *length;
+                if self.buffer.len() <= length {
+                    break;
+                }
+                let rest = self.buffer.split_off(length + 1);
+                let mut text = mem::replace(&mut self.buffer, rest);
+                text.pop();
+                if let Some((words, _)) = self.text.take() {
+                    lines.push(with_text(&words, readable(&text))?);
+                }
+                continue;
+            }
+            let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') else {
+                if self.buffer.len() > LONGEST {
+                    return Err(garbled(&self.buffer));
+                }
+                break;
+            };
+            let rest = self.buffer.split_off(end + 1);
+            let line = mem::replace(&mut self.buffer, rest);
+            let line = readable(&line[..end]);
+            match plain(&line) {
+                Some(line) => lines.push(line),
+                None => self.text = Some(announced(&line)?),
+            }
+        }
+        Ok(lines)
+    }
+}
+
+fn garbled(bytes: &[u8]) -> Garbled {
+    Garbled(readable(&bytes[..bytes.len().min(200)]))
+}
+
+/// Without what would move a terminal's cursor or colour it.
+pub(crate) fn readable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+fn plain(line: &str) -> Option<Line> {
+    let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let number = || rest.parse().ok();
+    Some(match verb {
+        "hatchery" => Line::Begin(rest.strip_prefix("1 ")?.to_owned()),
+        "start" => Line::Start(number()?),
+        "changed" => Line::Changed(number()?),
+        "unchanged" => Line::Unchanged(number()?),
+        "wanting" => Line::Wanting(number()?),
+        "would" => {
+            let (number, reason) = rest.split_once(' ')?;
+            Line::Would(number.parse().ok()?, reason.to_owned())
+        }
+        "waiting" => Line::Waiting(rest.to_owned()),
+        "busy" => Line::Busy(rest.to_owned()),
+        "fenced" => Line::Fenced(rest.to_owned()),
+        "held" => {
+            let (id, name) = rest.split_once(' ').unwrap_or((rest, ""));
+            Line::Held(id.to_owned(), name.to_owned())
+        }
+        "needs" => Line::Needs(rest.to_owned()),
+        "stopped" => Line::Stopped(rest.to_owned()),
+        "undone" => Line::Undone(rest.to_owned()),
+        "kept" => Line::Kept(rest.to_owned()),
+        "left" => Line::Left(rest.to_owned()),
+        "end" => Line::End(rest.to_owned()),
+        _ => return None,
+    })
+}
+
+/// A line whose last word is the length of the text that follows.
+fn announced(line: &str) -> Result<(Vec<String>, usize), Garbled> {
+    let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+    let length = words.last().and_then(|word| word.parse().ok());
+    match (words.first().map(String::as_str), length) {
+        (Some("failed" | "why"), Some(length)) if length <= LONGEST => Ok((words, length)),
+        _ => Err(garbled(line.as_bytes())),
+    }
+}
+
+fn with_text(words: &[String], text: String) -> Result<Line, Garbled> {
+    match words {
+        [verb, number, _] if verb == "failed" => number
+            .parse()
+            .map(|number| Line::Failed(number, text))
+            .map_err(|_| garbled(words.join(" ").as_bytes())),
+        _ => Ok(Line::Why(text)),
+    }
+}
+
+/// The answer to a task, put together from its lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// What each step that was reached said last.
+    pub(crate) steps: BTreeMap<usize, Line>,
+    /// The lines that concern the run as a whole.
+    pub(crate) others: Vec<Line>,
+    /// How it ended; an answer without this is not complete.
+    pub(crate) end: Option<String>,
+}
+
+impl Answer {
+    pub(crate) fn take(&mut self, line: Line) {
+        match line {
+            Line::Start(n)
+            | Line::Changed(n)
+            | Line::Unchanged(n)
+            | Line::Wanting(n)
+            | Line::Would(n, _)
+            | Line::Failed(n, _) => {
+                self.steps.insert(n, line);
+            }
+            Line::End(how) => self.end = Some(how),
+            other => self.others.push(other),
+        }
+    }
+
+    /// The step that was being done when nothing more came.
+    pub(crate) fn underway(&self) -> Option<usize> {
+        self.steps
+            .iter()
+            .find(|(_, line)| matches!(line, Line::Start(_)))
+            .map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_come_out_of_pieces_of_any_size() {
+        let whole = b"hatchery 1 r1\nstart 0\nfailed 0 9\nfirst\nend\nend failed\n";
+        let mut reader = Reader::default();
+        let lines: Vec<_> = whole
+            .iter()
+            .flat_map(|byte| reader.push(&[*byte]).unwrap())
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                Line::Begin("r1".into()),
+                Line::Start(0),
+                Line::Failed(0, "first\nend".into()),
+                Line::End("failed".into()),
+            ]
+        );
+        assert_eq!(Reader::default().push(whole).unwrap(), lines);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_shown_without_its_escapes() {
+        let error = Reader::default().push(b"\x1b[31mWelcome\x07 to\n").unwrap_err();
+        assert_eq!(error, Garbled("[31mWelcome to".into()));
+        assert!(Reader::default().push(b"failed 0 99999999999\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000), cut in 1usize..50) {
+            let mut reader = Reader::default();
+            for piece in bytes.chunks(cut) {
+                if reader.push(piece).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

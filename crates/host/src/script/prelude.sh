@@ -1,0 +1,1466 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# What Hatchery knows how to do on a machine, in POSIX sh: dash, bash and busybox ash run it.
+#
+# The program writes this file, then a few variables, then a list of operations as a function
+# `ops`, then one call: `apply`, `look` or `undo`. Every value in the list is one quoted word. The list
+# is gone through several times, each time with another $phase:
+#   look    what is there? sets need_I to the reason for a change, or to nothing
+#   hash    only files whose recorded size, times and inode no longer fit
+#   record  the original of everything that is going to change, written down before the first deed
+#   deed    the changes
+#   want    which contents have to be sent first?
+#   collect, settle  what files look like afterwards, so that the next look is cheap
+# An operation that needs nothing is done with after `look`.
+#
+# The record of a resource KEY in $S/record:
+#   KEY          four lines: "kind sequence was", name, extra, "end" (a record without "end" is void)
+#   KEY.orig     what was there first: the same inode where possible, otherwise a copy
+#   KEY.is       what we put there: hash, size, times, inode
+#   KEY.pending  a unit that has to be restarted because one of its files changes
+#   KEY@OWNER    who needs the resource
+# Records are complete and on disk before the first deed, so that a run may die anywhere.
+
+set -u
+umask 077
+LC_ALL=C
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export LC_ALL PATH
+nl='
+'
+S=$R/var/lib/hatchery
+form='%d %a %U %G %s %Y %Z %i %f %n'
+out=/dev/null
+reload= hosts_own= transaction=
+rehash= changed= news= wanting= seq=0
+
+# ---- speaking -------------------------------------------------------------------------------
+
+# To the connection, which may be gone, and to the report, which a later connection reads.
+say() {
+  { printf '%s\n' "$*"; printf '%s\n' "$*" >&4; } 2>/dev/null
+}
+
+# say_text TEXT WORDS: a line that ends with a length, then so many bytes: the last output and TEXT.
+say_text() {
+  text=$(tail -c 4000 "$out" 2>/dev/null | tr -d '\000')
+  [ -z "$1" ] || text=${text:+$text$nl}$1
+  shift
+  say "$* ${#text}"
+  say "$text"
+}
+
+# fail I [TEXT]: the operation failed, and nothing after it is begun.
+fail() {
+  say_text "${2:-}" failed "$1"
+  finish failed
+}
+
+finish() {
+  say "end $1"
+  case ${T:-} in "$S"/in/*) cd / && rm -rf "$T" ;; esac
+  [ "$out" = /dev/null ] || rm -f "$out"
+  [ "$1" = ok ] && exit 0
+  exit 1
+}
+
+# What programs print is kept in memory where possible: it has to be told also when the disk is full.
+catch_output() {
+  out=$S/out
+  [ -n "$R" ] || [ ! -w /run ] || out=/run/hatchery.out
+  : >"$out"
+}
+
+# Runs a program that may start others: these must not keep our lock and our streams.
+quiet() {
+  "$@" >"$out" 2>&1 </dev/null 3<&- 4>&- 9>&-
+}
+
+# within SECONDS COMMAND...: where `timeout` is missing, without a limit.
+within() {
+  seconds=$1
+  shift
+  if command -v timeout >/dev/null; then
+    quiet timeout -k 5 "$seconds" "$@"
+    case $? in
+    0) return 0 ;;
+    124 | 137) echo "gave up after $seconds s" >>"$out"; return 1 ;;
+    *) return 1 ;;
+    esac
+  fi
+  quiet "$@"
+}
+
+# ---- one run at a time ------------------------------------------------------------------------
+
+# started PID: when it began, in ticks since boot; empty when there is no such process.
+started() {
+  tick=
+  [ -r "/proc/$1/stat" ] || return 0
+  IFS= read -r line 2>/dev/null <"/proc/$1/stat" || return 0
+  line=${line##*) }
+  set -f
+  # shellcheck disable=SC2086 # the fields of the line
+  set -- $line
+  set +f
+  tick=${20:-} parent=${2:-} group=${3:-}
+}
+
+# The session of sshd that carries us; without it nobody waits for our answer any more.
+find_carrier() {
+  carrier=$$
+  while [ "${carrier:-0}" -gt 1 ]; do
+    started "$carrier"
+    IFS= read -r comm 2>/dev/null <"/proc/$carrier/comm" || comm=
+    case $comm in sshd*) break ;; esac
+    carrier=${parent:-0}
+  done
+  started "${carrier:-0}"
+  carrier="$carrier ${tick:--}"
+}
+
+# The kernel frees the lock when the last process of a run is gone, however it went.
+take_lock() {
+  command -v flock >/dev/null || { say "needs flock"; finish failed; }
+  while :; do
+    exec 9>>"$S/lock"
+    if ! flock -n 9; then
+      IFS=' ' read -r h_run h_boot h_pid h_tick h_group h_carrier h_ctick <"$S/holder" || h_run=
+      say "waiting ${h_run:-?}"
+      flock -w "$patience" 9 || fence
+    fi
+    # Undo removes the lock with everything else: then it is not this file that counts.
+    [ "$S/lock" -ef /proc/self/fd/9 ] && break
+    [ -d "$S" ] || mkdir -p "$S" || { say "stopped cannot make $S"; finish failed; }
+  done
+  IFS= read -r boot </proc/sys/kernel/random/boot_id || boot=-
+  find_carrier
+  started $$
+  printf '%s\n' "$run $boot $$ ${tick:--} ${group:-0} $carrier" >"$S/holder"
+}
+
+# A run whose connection is gone and which does not end is ended; one that somebody still
+# listens to is left alone, and this run is refused.
+fence() {
+  IFS= read -r boot </proc/sys/kernel/random/boot_id || boot=-
+  IFS=' ' read -r h_run h_boot h_pid h_tick h_group h_carrier h_ctick <"$S/holder" || h_run=
+  started "${h_carrier:-0}"
+  if [ -z "$h_run" ] || [ "$h_boot" != "$boot" ] || { [ "${h_carrier:-0}" -gt 1 ] && [ "$tick" = "$h_ctick" ]; }; then
+    say "busy ${h_run:-?}"
+    finish failed
+  fi
+  started "${h_pid:-0}"
+  [ "$tick" != "$h_tick" ] || kill -9 "-$h_group" "$h_pid" 2>/dev/null
+  say "fenced $h_run"
+  flock -w 20 9 || { say "busy $h_run"; finish failed; }
+}
+
+# One machine never serves two clusters.
+claim() {
+  if [ -f "$S/cluster" ] && IFS=' ' read -r held held_name <"$S/cluster" && [ -n "$held" ]; then
+    [ "$held" = "$cluster" ] || { say "held $held $held_name"; finish failed; }
+  elif [ "$1" = new ]; then
+    printf '%s\n' "$cluster $cluster_name" >"$S/cluster.new" && mv -f "$S/cluster.new" "$S/cluster" ||
+      { say "stopped cannot write to $S"; finish failed; }
+  fi
+}
+
+# What a run that died left of its stream. One that is still receiving is not ours to remove.
+sweep() {
+  for d in "$S"/in/*; do
+    [ -d "$d" ] && [ "$d" != "${T:-}" ] || continue
+    p=
+    [ ! -f "$d/pid" ] || IFS=' ' read -r p began <"$d/pid"
+    started "${p:-0}"
+    [ -n "$p" ] && [ -n "$tick" ] && [ "$tick" = "$began" ] || rm -rf "$d"
+  done
+  account
+}
+
+# ---- the record ---------------------------------------------------------------------------
+
+# load KEY: false when there is no complete record, or when its original was already put back.
+load() {
+  l_kind= l_mark=
+  [ -f "$S/record/$1" ] || return 1
+  { IFS=' ' read -r l_kind l_seq l_was; IFS= read -r l_name; IFS= read -r l_extra; IFS= read -r l_mark; } <"$S/record/$1"
+  [ "$l_mark" = end ] || return 1
+  case $l_was in file | link) [ -f "$S/record/$1.orig" ] || [ -h "$S/record/$1.orig" ] ;; esac
+}
+
+own() {
+  : >"$S/record/$1@$owner"
+}
+
+# note KEY KIND WAS NAME EXTRA
+note() {
+  seq=$((seq + 1))
+  own "$1"
+  printf '%s\n' "$2 $seq $3" "$4" "$5" end >"$S/record/$1"
+  news="$news $1"
+}
+
+# keep I KEY KIND PATH NAME: notes what is at PATH, unless an earlier original is known.
+keep() {
+  own "$2"
+  ! load "$2" || return 0
+  set -- "$1" "$2" "$3" "$4" "$5" "$S/record/$2"
+  [ ! -e "$6" ] && [ ! -e "$6.orig" ] && [ ! -h "$6.orig" ] || rm -f "$6" "$6.orig" "$6.is"
+  if [ -h "$4" ]; then
+    was=link
+  elif [ -f "$4" ]; then
+    was=file
+  elif [ -e "$4" ]; then
+    fail "$1" "$4 is there and is neither a file nor a link"
+  else
+    note "$2" "$3" absent "$5" -
+    return
+  fi
+  # The very inode, so that bytes, owner, mode, times and attributes come back as they were.
+  how=linked
+  if ! ln "$4" "$6.orig" 2>/dev/null; then
+    how=copied
+    rm -f "$6.orig"
+    cp -a "$4" "$6.orig" 2>"$out" || fail "$1" "cannot keep a copy of $4"
+    news="$news $2.orig"
+  fi
+  eval "looks=\${looks_$1:-}"
+  note "$2" "$3" "$was" "$5" "$how ${looks:-$(stat -c '%a %U %G' "$4")}"
+}
+
+# Numbers for new records, higher than all before.
+begin_records() {
+  [ -d "$S/record" ] || mkdir "$S/record" 2>"$out" || fail 0 "cannot make $S/record"
+  [ ! -f "$S/seq" ] || IFS= read -r seq <"$S/seq"
+  printf '%s\n' "$((seq + $1))" >"$S/seq.new" && mv -f "$S/seq.new" "$S/seq" || fail 0 "cannot write to $S"
+}
+
+# Deeds begin only when the records are on disk.
+flush_records() {
+  [ -n "$news" ] || return 0
+  # shellcheck disable=SC2086 # keys are hexadecimal words
+  (cd "$S/record" && sync $news . 2>/dev/null) || sync
+  news=
+}
+
+# put I NEW PATH KEY DEVICE: one rename where both lie on one file system, otherwise by way of a neighbour.
+put() {
+  # Into a directory that a link names is not where it belongs.
+  [ ! -h "$3" ] || [ ! -d "$3" ] || rm -f "$3"
+  if [ "$5" = "$stage_device" ]; then
+    mv -f "$2" "$3" 2>"$out" && return
+  else
+    mv -f "$2" "${3%/*}/.hatchery-$4" 2>"$out" && mv -f "${3%/*}/.hatchery-$4" "$3" 2>"$out" && return
+  fi
+  # A file that is itself a mount point can only be written in place.
+  new=$2
+  [ -e "$new" ] || new=${3%/*}/.hatchery-$4
+  if [ -f "$3" ] && [ -f "$new" ] && mounted "$3"; then
+    cat "$new" >"$3" 2>"$out" && chmod "$(stat -c %a "$new")" "$3" && rm -f "$new" && return
+  fi
+  rm -f "$2" "${3%/*}/.hatchery-$4"
+  fail "$1" "cannot put $3 in place"
+}
+
+# mounted PATH: is it a mount point?   mounted_below PATH: is anything below it?
+mounted() {
+  while IFS=' ' read -r _ m_at _; do [ "$m_at" != "$1" ] || return 0; done </proc/self/mounts
+  return 1
+}
+mounted_below() {
+  while IFS=' ' read -r _ m_at _; do
+    case $m_at in "$1"/*) printf '%s\n' "$m_at is mounted" >>"$out"; return 0 ;; esac
+  done </proc/self/mounts
+  return 1
+}
+
+# ---- operations -----------------------------------------------------------------------------
+
+# The next line of `stat`, which names what exists in the order of the operations.
+next() {
+  IFS=' ' read -r st_d st_a st_u st_g st_s st_y st_z st_i st_f st_n <&3 || st_n=
+}
+
+needs() {
+  eval "need_$1=\$2"
+}
+
+# unless_needed I: for the phases after `look`.
+needed() {
+  eval "need=\${need_$1}"
+  [ -n "$need" ]
+}
+
+begin_deed() {
+  say "start $1"
+}
+
+done_deed() {
+  eval "did_$1=1"
+  say "changed $1"
+}
+
+# parent I KEY PATH UP: a directory that another operation needs; UP is its own parent's number.
+parent() {
+  case $phase in
+  look)
+    need=
+    if [ "$st_n" = "$R$3" ]; then
+      case $st_f in
+      4???) eval "dev_$1=\$st_d" ;;
+      a???) [ -d "$R$3" ] || need=dangling; eval "dev_$1=?" ;;
+      *) need="not-a-directory" ;;
+      esac
+      next
+    else
+      need=absent
+      eval "dev_$1=\${dev_$4:-?}"
+    fi
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      [ "$need" = absent ] || fail "$1" "$R$3 is not a directory"
+      own "$2"
+      load "$2" || note "$2" directory absent "$3" keep
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    [ -d "$R$3" ] || mkdir -m 755 "$R$3" 2>"$out" || fail "$1" "cannot make $R$3"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# directory I KEY PATH UP MODE OWNER GROUP CONTENT: CONTENT is `ours` or `keep`.
+directory() {
+  case $phase in
+  look)
+    need=
+    if [ "$st_n" != "$R$3" ]; then
+      need=absent
+      eval "dev_$1=\${dev_$4:-?}"
+    else
+      case $st_f in
+      4???) [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || need="mode $st_a $st_u $st_g" ;;
+      *) need=not-a-directory ;;
+      esac
+      eval "dev_$1=\$st_d"
+      next
+    fi
+    # Contents are ours only where that was written down before anything of them was made.
+    [ -n "$need" ] || [ "$8" != ours ] || load "$2" || need=unrecorded
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      case $need in
+      not-a-directory) fail "$1" "$R$3 is not a directory" ;;
+      absent) load "$2" || note "$2" directory absent "$3" "$8" ;;
+      *)
+        if ! load "$2"; then
+          [ "$8" != ours ] || ls -A "$R$3" >"$S/record/$2.list" 2>"$out" || fail "$1" "cannot list $R$3"
+          note "$2" directory there "$3" "$8 $(stat -c '%a %U %G' "$R$3")"
+        fi
+        ;;
+      esac
+      own "$2"
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    [ -d "$R$3" ] || mkdir "$R$3" 2>"$out" || fail "$1" "cannot make $R$3"
+    chown "$6:$7" "$R$3" 2>"$out" && chmod "$5" "$R$3" 2>"$out" || fail "$1" "cannot set owner and mode of $R$3"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# file I KEY PATH UP MODE OWNER GROUP SIZE HASH
+file() {
+  case $phase in
+  look)
+    need=
+    if [ "$st_n" != "$R$3" ]; then
+      need=absent
+    else
+      case $st_f in
+      8???)
+        if [ "$st_s" != "$8" ]; then
+          need=content
+        else
+          is=
+          [ -n "$verify" ] || [ ! -f "$S/record/$2.is" ] || IFS= read -r is <"$S/record/$2.is"
+          if [ "${is#* }" = "$st_s $st_y $st_z $st_i" ]; then
+            [ "${is%% *}" = "$9" ] || need=content
+          else
+            need=hash
+            eval "path_$1=\$R\$3"
+            rehash="$rehash \"\$path_$1\""
+          fi
+        fi
+        eval "looks_$1='$st_a $st_u $st_g'"
+        [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || eval "mode_$1='mode $st_a $st_u $st_g'"
+        [ -n "$need" ] || eval "need=\${mode_$1:-}"
+        ;;
+      *) need=kind ;;
+      esac
+      next
+    fi
+    needs "$1" "$need"
+    ;;
+  hash)
+    needed "$1" && [ "$need" = hash ] || return 0
+    if [ "$sum_path" = "$R$3" ]; then
+      if [ "$sum" = "$9" ]; then eval "need=\${mode_$1:-}"; else need=content; fi
+      next_sum
+    else
+      need=content
+    fi
+    needs "$1" "$need"
+    [ -n "$need" ] || eval "settle_$1=1"
+    ;;
+  want)
+    needed "$1" || return 0
+    case $need in absent | content | kind) [ -f "$T/f/$1" ] || { say "wanting $1"; wanting=1; } ;; esac
+    ;;
+  record)
+    if needed "$1"; then keep "$1" "$2" file "$R$3" "$3"; elif load "$2"; then own "$2"; fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    case $need in
+    mode*)
+      cp "$R$3" "$T/f/$1" 2>"$out" && chown "$6:$7" "$T/f/$1" 2>"$out" && chmod "$5" "$T/f/$1" 2>"$out" ||
+        fail "$1" "cannot set owner and mode of $R$3"
+      ;;
+    esac
+    eval "device=\${dev_$4:-?}"
+    put "$1" "$T/f/$1" "$R$3" "$2" "$device"
+    case $3 in */systemd/*) reload=1 ;; esac
+    eval "path_$1=\$R\$3 settle_$1=1"
+    done_deed "$1"
+    ;;
+  collect)
+    eval "settled=\${settle_$1:-}"
+    [ -z "$settled" ] || changed="$changed \"\$path_$1\""
+    ;;
+  settle)
+    eval "settled=\${settle_$1:-}"
+    [ -n "$settled" ] || return 0
+    if [ "$st_n" = "$R$3" ]; then
+      [ "$st_s" = "$8" ] || fail "$1" "$R$3 has $st_s bytes instead of $8"
+      [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || fail "$1" "$R$3 is $st_a $st_u:$st_g instead of $5 $6:$7; is there such a user and group?"
+      [ ! -f "$S/record/$2" ] || printf '%s\n' "$9 $st_s $st_y $st_z $st_i" >"$S/record/$2.is"
+      next
+    fi
+    ;;
+  esac
+}
+
+# link I KEY PATH UP TARGET
+link() {
+  case $phase in
+  look)
+    need=absent
+    if [ "$st_n" = "$R$3" ]; then
+      case $st_f in
+      a???) [ "$(readlink "$R$3")" = "$5" ] && need= || need=content ;;
+      *) need=kind ;;
+      esac
+      next
+    fi
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then keep "$1" "$2" link "$R$3" "$3"; elif load "$2"; then own "$2"; fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    rm -f "$T/link" && ln -s "$5" "$T/link" 2>"$out" || fail "$1" "cannot make a link"
+    eval "device=\${dev_$4:-?}"
+    put "$1" "$T/link" "$R$3" "$2" "$device"
+    case $3 in */systemd/*) reload=1 ;; esac
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# absent I KEY PATH
+absent() {
+  case $phase in
+  look)
+    need=
+    if [ "$st_n" = "$R$3" ]; then need=there; next; fi
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then keep "$1" "$2" absent "$R$3" "$3"; elif load "$2"; then own "$2"; fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    rm -f "$R$3" 2>"$out" || fail "$1" "cannot remove $R$3"
+    case $3 in */systemd/*) reload=1 ;; esac
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# unit I KEY NAME ENABLED STATE TRIGGERS: ENABLED yes, no or -; STATE started, stopped or -;
+# TRIGGERS the numbers of operations whose change asks for a restart, each followed by a comma.
+unit() {
+  case $phase in
+  look)
+    unit_state "$3"
+    need=
+    case $4,$u_file in yes,enabled* | yes,static | yes,alias | yes,generated | yes,indirect) ;; yes,*) need="$need disabled" ;; no,enabled*) need="$need enabled" ;; esac
+    case $5,$u_active in started,active) ;; started,*) need="$need $u_active" ;; stopped,active | stopped,activating | stopped,reloading) need="$need $u_active" ;; esac
+    [ ! -f "$S/record/$2.pending" ] || need="$need pending"
+    triggers=$6
+    while [ -n "$triggers" ]; do
+      eval "moved=\${need_${triggers%%,*}:-}"
+      triggers=${triggers#*,}
+      [ -z "$moved" ] || { need="$need trigger"; break; }
+    done
+    need=${need# }
+    needs "$1" "$need"
+    eval "was_$1=\"\$u_file \$u_active\""
+    ;;
+  hash)
+    # A file that only seemed to differ asks for nothing.
+    needed "$1" || return 0
+    case $need in
+    *trigger)
+      triggers=$6
+      while [ -n "$triggers" ]; do
+        eval "moved=\${need_${triggers%%,*}:-}"
+        triggers=${triggers#*,}
+        [ -z "$moved" ] || return 0
+      done
+      need=${need%trigger}
+      needs "$1" "${need% }"
+      ;;
+    esac
+    ;;
+  record)
+    if needed "$1"; then
+      eval "was=\$was_$1"
+      own "$2"
+      load "$2" || note "$2" unit there "$3" "$was"
+      case $need in *trigger | *pending) : >"$S/record/$2.pending" ;; esac
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    reload_units "$1"
+    case $4 in
+    yes) within "$patient" systemctl enable "$3" || fail "$1" "cannot enable $3" ;;
+    no) within "$patient" systemctl disable "$3" || fail "$1" "cannot disable $3" ;;
+    esac
+    case $5,$need in
+    started,*trigger | started,*pending) verb=restart ;;
+    started,*) verb=start ;;
+    stopped,*) verb=stop ;;
+    *) verb= ;;
+    esac
+    [ -z "$verb" ] || within "$patient" systemctl "$verb" "$3" || {
+      { systemctl status --no-pager --full --lines=0 "$3"; journalctl --no-pager --lines=20 --unit "$3"; } >>"$out" 2>&1 </dev/null 9>&-
+      fail "$1" "cannot $verb $3"
+    }
+    rm -f "$S/record/$2.pending"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+reload_units() {
+  [ -n "$reload" ] || return 0
+  within "$patient" systemctl daemon-reload || fail "$1" "systemd did not read its units again"
+  reload=
+}
+
+# unit_state NAME: from the one answer of systemctl, whose parts come in the order of the operations.
+unit_state() {
+  u_file= u_active=inactive
+  while IFS= read -r line <&5; do
+    case $line in
+    UnitFileState=*) u_file=${line#*=} ;;
+    ActiveState=*) u_active=${line#*=} ;;
+    '') break ;;
+    esac
+  done
+  u_file=${u_file:-absent}
+}
+
+# sysctl I KEY NAME PATH VALUE: VALUE with single spaces.
+sysctl() {
+  case $phase in
+  look)
+    need=
+    if read_value "$R/proc/sys/$4"; then [ "$value" = "$5" ] || need="value $value"; else need=absent; fi
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      load "$2" || { read_value "$R/proc/sys/$4" && note "$2" sysctl there "$4" "$value"; }
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    if ! load "$2"; then
+      # Its module was loaded by this very task: only now there is a value to keep.
+      read_value "$R/proc/sys/$4" || fail "$1" "the kernel has no $3; is its module loaded?"
+      note "$2" sysctl there "$4" "$value"
+      flush_records
+    fi
+    { printf '%s\n' "$5" >"$R/proc/sys/$4"; } 2>"$out" || fail "$1" "cannot set $3 to $5"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# The words of a file. The kernel gives the whole of a number only to who asks for more than
+# one byte at a time, which `read` of dash and ash does not.
+read_value() {
+  value=
+  [ -r "$1" ] && value=$(cat "$1" 2>/dev/null) || return 1
+  set -f
+  # shellcheck disable=SC2086 # this is what joins the words
+  set -- $value
+  set +f
+  value=$*
+}
+
+# module I KEY NAME
+module() {
+  case $phase in
+  look)
+    need=
+    has_module "$3" || need=absent
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      load "$2" || note "$2" module absent "$3" -
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    within 60 modprobe "$3" || fail "$1" "the kernel has no module $3"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# Loaded, or part of the kernel; some built-in ones show only in what they bring.
+has_module() {
+  [ ! -d "$R/sys/module/$1" ] || return 0
+  case $1 in
+  br_netfilter) [ -d "$R/proc/sys/net/bridge" ] && return ;;
+  overlay) grep -q '	overlay$' "$R/proc/filesystems" 2>/dev/null && return ;;
+  nf_conntrack) [ -e "$R/proc/sys/net/netfilter/nf_conntrack_max" ] && return ;;
+  esac
+  IFS= read -r release 2>/dev/null </proc/sys/kernel/osrelease || release=
+  grep -q "/$1\.ko" "$R/lib/modules/$release/modules.builtin" 2>/dev/null
+}
+
+# hosts_entry I KEY LINE BASE UP: a line of /etc/hosts; BASE is the record of the file itself.
+hosts_entry() {
+  case $phase in
+  look)
+    [ -n "${hosts+x}" ] || { hosts=$(cat "$R/etc/hosts" 2>/dev/null; echo .); hosts=$nl${hosts%.}$nl; }
+    case $hosts in *"$nl$3$nl"*) needs "$1" '' ;; *) needs "$1" absent ;; esac
+    ;;
+  record)
+    if needed "$1"; then
+      keep "$1" "$4" hosts "$R/etc/hosts" /etc/hosts
+      own "$2"
+      load "$2" || note "$2" hosts_entry absent "$3" "$4"
+    elif load "$2"; then
+      own "$2"
+      own "$4"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    if [ -z "$hosts_own" ]; then
+      # Another inode than the original, which is kept.
+      cp -p "$R/etc/hosts" "$T/hosts" 2>/dev/null || { : >"$T/hosts" && chmod 644 "$T/hosts"; }
+      [ ! -s "$T/hosts" ] || [ -z "$(tail -c 1 "$T/hosts")" ] || echo >>"$T/hosts"
+      eval "device=\${dev_$5:-?}"
+      put "$1" "$T/hosts" "$R/etc/hosts" "$4" "$device"
+      hosts_own=1
+    fi
+    { printf '%s\n' "$3" >>"$R/etc/hosts"; } 2>"$out" || fail "$1" "cannot write /etc/hosts"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# hostname_is I KEY NAME UP
+hostname_is() {
+  case $phase in
+  look)
+    need=
+    read_value "$R/proc/sys/kernel/hostname" && [ "$value" = "$3" ] || need="name $value"
+    kernel_name=$value
+    read_value "$R/etc/hostname" && [ "$value" = "$3" ] || need=${need:-file}
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      if ! load "$2"; then
+        # The kernel's name is a record of its own: it need not be the one in the file.
+        load "$2.kernel" || note "$2.kernel" kernel_hostname there "$kernel_name" -
+      fi
+      own "$2.kernel"
+      keep "$1" "$2" file "$R/etc/hostname" /etc/hostname
+    elif load "$2"; then
+      own "$2"
+      own "$2.kernel"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    printf '%s\n' "$3" >"$T/hostname" && chmod 644 "$T/hostname"
+    eval "device=\${dev_$4:-?}"
+    put "$1" "$T/hostname" "$R/etc/hostname" "$2" "$device"
+    { printf '%s\n' "$3" >"$R/proc/sys/kernel/hostname"; } 2>"$out" || fail "$1" "cannot set the hostname"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# firewall I KEY PORT PROTOCOL BASE
+firewall() {
+  case $phase in
+  look)
+    look_firewall
+    need=
+    case $wall in
+    firewalld)
+      case " $wall_now " in *" $3/$4 "*) ;; *) need=closed ;; esac
+      case " $wall_kept " in *" $3/$4 "*) ;; *) need=${need:-not-permanent} ;; esac
+      ;;
+    ufw) case "$nl$wall_kept$nl" in *"${nl}ufw allow $3/$4$nl"*) ;; *) need=closed ;; esac ;;
+    esac
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      own "$5"
+      if [ "$wall" = firewalld ]; then
+        load "$5" || keep_zone "$1" "$5"
+        how=
+        case " $wall_now " in *" $3/$4 "*) ;; *) how=now ;; esac
+        case " $wall_kept " in *" $3/$4 "*) ;; *) how="$how kept" ;; esac
+      else
+        how=ufw
+      fi
+      load "$2" || note "$2" firewall "$wall" "$3/$4" "${zone:--} $how"
+    elif load "$2"; then
+      own "$2"
+      own "$5"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    case $wall in
+    firewalld)
+      case $need in closed) within 60 firewall-cmd --zone="$zone" --add-port="$3/$4" || fail "$1" "firewalld does not open $3/$4" ;; esac
+      case " $wall_kept " in
+      *" $3/$4 "*) ;;
+      *) within 60 firewall-cmd --permanent --zone="$zone" --add-port="$3/$4" || fail "$1" "firewalld does not open $3/$4 for good" ;;
+      esac
+      ;;
+    ufw) within 60 ufw allow "$3/$4" || fail "$1" "ufw does not open $3/$4" ;;
+    esac
+    done_deed "$1"
+    ;;
+  esac
+}
+
+look_firewall() {
+  [ -z "${wall+x}" ] || return 0
+  wall=none zone= wall_now= wall_kept=
+  if [ "$(firewall-cmd --state 2>/dev/null </dev/null)" = running ]; then
+    wall=firewalld
+    zone=$(firewall-cmd --get-default-zone 2>/dev/null)
+    wall_now=$(firewall-cmd --zone="$zone" --list-ports 2>/dev/null)
+    wall_kept=$(firewall-cmd --permanent --zone="$zone" --list-ports 2>/dev/null)
+  elif case "$(ufw status 2>/dev/null </dev/null)" in "Status: active"*) true ;; *) false ;; esac; then
+    wall=ufw
+    wall_kept=$(ufw show added 2>/dev/null)
+  fi
+}
+
+# keep_zone I KEY: firewalld writes a zone's file when a port is opened for good, and leaves it there.
+keep_zone() {
+  zone_file=$R/etc/firewalld/zones/$zone.xml
+  rm -rf "$S/record/$2.zone"
+  mkdir "$S/record/$2.zone" || fail "$1" "cannot keep firewalld's zone"
+  for f in "$zone_file" "$zone_file.old"; do
+    [ ! -f "$f" ] || cp -a "$f" "$S/record/$2.zone/" || fail "$1" "cannot keep firewalld's zone"
+  done
+  firewall-cmd --permanent --zone="$zone" --list-all >"$S/record/$2.zone/list" 2>/dev/null
+  note "$2" firewall_zone there "$zone" -
+}
+
+# package I KEY NAME GROUP VERSION FROM: FROM `repo`, or from the file that came as I. GROUP is
+# the number of the first operation of those that are installed together.
+package() {
+  case $phase in
+  look)
+    look_packages
+    need=
+    case "$nl$installed$nl" in
+    *"$nl$3 $5$nl"*) ;;
+    *"$nl$3 "*)
+      # Somebody else's package is left at its version; ours follows the wish.
+      [ "$5" = '*' ] || [ ! -f "$S/record/$2" ] || need=version
+      ;;
+    *) need=absent ;;
+    esac
+    [ -n "$manager" ] || need=no-package-manager
+    needs "$1" "$need"
+    ;;
+  want)
+    needed "$1" || return 0
+    if [ "$6" = repo ]; then
+      eval "batch_$4=\"\${batch_$4:-} \$3\""
+    else
+      eval "batch_$4=\"\${batch_$4:-} \$1\""
+      [ -f "$T/f/$1" ] || { say "wanting $1"; wanting=1; }
+    fi
+    ;;
+  record)
+    if needed "$1"; then
+      [ -n "$manager" ] || fail "$1" "neither dpkg nor rpm is there"
+      own "$2"
+      load "$2" || note "$2" package absent "$3" "$manager"
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    eval "batch=\$batch_$4 done_batch=\${did_batch_$4:-}"
+    begin_deed "$1"
+    if [ -z "$done_batch" ]; then
+      [ -s "$S/transaction" ] || { list_packages >"$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"; } ||
+        fail "$1" "cannot list the packages that are there"
+      # shellcheck disable=SC2086 # names of packages and numbers have no spaces
+      install_packages "$1" "$6" $batch
+      account
+      eval "did_batch_$4=1"
+    fi
+    has_package "$3" || fail "$1" "$3 is still not installed; what was installed goes by another name"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+look_packages() {
+  [ -z "${manager+x}" ] || return 0
+  manager=
+  if command -v dpkg-query >/dev/null; then manager=dpkg; elif command -v rpm >/dev/null; then manager=rpm; fi
+  installed=$(list_packages)
+}
+
+# Each installed package as "name version".
+list_packages() {
+  case $manager in
+  dpkg) dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null | sed -n 's/^installed //p' ;;
+  rpm) rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null ;;
+  esac | sort -u
+}
+
+has_package() {
+  case $manager in
+  dpkg) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
+  rpm) rpm -q "$1" >/dev/null 2>&1 ;;
+  esac
+}
+
+# A busy package manager is waited for, with a deadline.
+when_free() {
+  left=$patient
+  while ! within "$patient" "$@"; do
+    grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area' "$out" || return 1
+    [ "$left" -gt 0 ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
+    sleep 1
+    left=$((left - 1))
+  done
+}
+
+# install_packages I FROM WORDS: names, or the numbers of the files that came.
+install_packages() {
+  set_aside=$1 how=$2
+  shift 2
+  export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
+  case $manager,$how in
+  dpkg,repo)
+    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || fail "$set_aside" "dpkg was interrupted and does not recover"
+    when_free apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout="$patient" "$@" && return
+    grep -q 'Unable to locate\|has no installation candidate\|404' "$out" && when_free apt-get update -q &&
+      when_free apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout="$patient" "$@" && return
+    ;;
+  rpm,repo)
+    if command -v dnf >/dev/null; then when_free dnf install -y -q "$@" && return; else when_free yum install -y -q "$@" && return; fi
+    ;;
+  dpkg,files)
+    cd "$T/f" || fail "$set_aside" "the files are gone"
+    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || :
+    when_free dpkg --force-confold -i "$@" && cd / && return
+    grep -q 'dependency problems\|pre-dependency' "$out" && echo "installed although dependencies are missing" >"$out.note" &&
+      when_free dpkg --force-confold --force-depends -i "$@" && cd / && return
+    ;;
+  rpm,files)
+    cd "$T/f" || fail "$set_aside" "the files are gone"
+    when_free rpm -U --replacepkgs "$@" && cd / && return
+    grep -q 'Failed dependencies' "$out" && when_free rpm -U --replacepkgs --nodeps "$@" && cd / && return
+    ;;
+  esac
+  cd /
+  fail "$set_aside" "cannot install $*"
+}
+
+# What a transaction brought beside what was asked for belongs to it, also when it was cut off.
+account() {
+  [ -s "$S/transaction" ] || return 0
+  look_packages
+  list_packages | sed 's/ .*//' >"$S/now"
+  [ -n "${record_began:-}" ] || { begin_records 10000; record_began=1; }
+  sed 's/ .*//' "$S/transaction" | sort -u >"$S/before"
+  for n in $(sort -u "$S/now" | grep -vxF -f "$S/before"); do
+    key=package-$(printf %s "$n" | tr .+ __)
+    load "$key" || note "$key" package absent "$n" "$manager"
+  done
+  flush_records
+  rm -f "$S/transaction" "$S/now" "$S/before"
+}
+
+# image I KEY RUNTIME REFERENCES: an archive of images that came as I; references separated by spaces.
+image() {
+  case $phase in
+  look)
+    need=
+    list_images "$3" >/dev/null 2>&1 || need=runtime-does-not-answer
+    if [ -z "$need" ]; then
+      present=$nl$(list_images "$3")$nl
+      for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) need="${need:-absent} $ref" ;; esac; done
+    fi
+    needs "$1" "$need"
+    ;;
+  want)
+    needed "$1" || return 0
+    [ -f "$T/f/$1" ] || { say "wanting $1"; wanting=1; }
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      case $need in absent*) load "$2" || note "$2" image absent "${need#absent }" "$3" ;; *) load "$2" || note "$2" image absent "$4" "$3" ;; esac
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    case $3 in
+    containerd) within "$patient" ctr -n k8s.io images import "$T/f/$1" ;;
+    docker) within "$patient" docker load -i "$T/f/$1" ;;
+    isulad) within "$patient" isula load -i "$T/f/$1" ;;
+    esac || fail "$1" "$3 does not take the images"
+    present=$nl$(list_images "$3")$nl
+    for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) fail "$1" "the archive does not bring $ref" ;; esac; done
+    rm -f "$T/f/$1"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+list_images() {
+  case $1 in
+  containerd) ctr -n k8s.io images ls -q ;;
+  docker) docker image ls --format '{{.Repository}}:{{.Tag}}' ;;
+  isulad) isula images | sed '1d;s/^\([^ ]*\)  *\([^ ]*\) .*/\1:\2/' ;;
+  esac 2>/dev/null </dev/null
+}
+
+# script I KEY NAME SECONDS CHECK DO UNDO: each a text for `sh -c`; CHECK succeeds when there is nothing to do.
+script() {
+  case $phase in
+  look)
+    need=
+    within "$4" sh -c "$5" hatchery || need=undone
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      if ! load "$2"; then
+        printf '%s\n' "$7" >"$S/record/$2.undo"
+        news="$news $2.undo"
+        note "$2" script undone "$3" "$4"
+      fi
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    within "$4" sh -c "$6" hatchery || fail "$1"
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# ---- a task -----------------------------------------------------------------------------------
+
+next_sum() {
+  IFS=' ' read -r sum sum_path <&3 || sum_path=
+}
+
+look_around() {
+  phase=look
+  {
+    next
+    # The first line is the place where files wait.
+    stage_device=
+    [ "$st_n" != "${T:-/}" ] || { stage_device=$st_d; next; }
+    ops
+  } 3<<STAT 5<<UNITS
+$(stat_all)
+STAT
+$(units_all)
+UNITS
+  phase=hash
+  { next_sum; ops; } 3<<SUMS
+$([ -z "$rehash" ] || eval "sha256sum $rehash" 2>/dev/null)
+SUMS
+}
+
+# Changes nothing, needs no lock, and tells what `apply` would do.
+look() {
+  exec 4>/dev/null
+  mode=look
+  say "hatchery 1 $run"
+  if [ -f "$S/cluster" ] && IFS=' ' read -r held held_name <"$S/cluster" && [ "$held" != "$cluster" ]; then
+    say "held $held $held_name"
+    finish failed
+  fi
+  look_around
+  i=0
+  while [ "$i" -lt "$count" ]; do
+    if needed "$i"; then say "would $i $need"; else say "unchanged $i"; fi
+    i=$((i + 1))
+  done
+  finish ok
+}
+
+apply() {
+  mode=apply
+  trap '' HUP PIPE
+  T=$PWD
+  exec 4>/dev/null
+  take_lock
+  exec 4>"$S/report"
+  say "hatchery 1 $run"
+  catch_output
+  claim new
+  sweep
+  look_around
+  phase=want
+  ops
+  [ -z "$wanting" ] || finish wanting
+  begin_records "$((count * 2 + 2))"
+  record_began=1
+  phase=record
+  ops
+  flush_records
+  i=0
+  while [ "$i" -lt "$count" ]; do
+    needed "$i" || say "unchanged $i"
+    i=$((i + 1))
+  done
+  phase=deed
+  ops
+  phase=collect
+  ops
+  phase=settle
+  {
+    next
+    ops
+  } 3<<STAT
+$([ -z "$changed" ] || eval "stat -c '$form' $changed" 2>/dev/null)
+STAT
+  finish ok
+}
+
+# ---- the way back ---------------------------------------------------------------------------
+
+# undo OWNERS: what only they need goes back to what it was; `*` stands for everybody.
+undo() {
+  mode=undo
+  trap '' HUP PIPE
+  exec 4>/dev/null
+  if [ ! -d "$S" ]; then
+    say "hatchery 1 $run"
+    finish ok
+  fi
+  take_lock
+  exec 4>"$S/report"
+  say "hatchery 1 $run"
+  catch_output
+  claim old
+  owner=unowned
+  sweep
+  chosen=
+  for f in "$S"/record/*; do
+    key=${f##*/}
+    case $key in *.orig | *.is | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    [ -f "$f" ] || continue
+    released "$key" "$1" || continue
+    if load "$key" || [ "$l_mark" = end ]; then
+      chosen="$chosen$l_seq $l_kind $key$nl"
+    else
+      forget "$key"
+    fi
+  done
+  chosen=$(printf '%s' "$chosen" | sort -rn)
+  # Units stop while their files are there, and start when these are what they were.
+  stuck=
+  each unit stop_unit
+  packages=
+  each other restore
+  remove_packages
+  within 60 systemctl daemon-reload || :
+  each unit restore_unit
+  # Only without any record left is nothing of ours here.
+  for f in "$S"/record/*; do
+    case $f in *@* | *.orig | *.is | *.list | *.pending | *.undo | *.zone) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
+  done
+  if [ -z "$stuck" ]; then
+    cd / && rm -rf "$S"
+    finish ok
+  fi
+  finish "$stuck"
+}
+
+# released KEY OWNERS: does nobody else need it? A name is a file, so a shell's pattern finds it.
+released() {
+  [ "$2" != '*' ] || return 0
+  others= mine=
+  for f in "$S/record/$1"@*; do
+    [ -e "$f" ] || continue
+    case " $2 " in *" ${f##*@} "*) mine="$mine $f" ;; *) others=1 ;; esac
+  done
+  [ -n "$mine" ] || return 1
+  [ -n "$others" ] || return 0
+  # shellcheck disable=SC2086 # keys and owners have no spaces
+  rm -f $mine
+  return 1
+}
+
+# each unit|other FUNCTION: over what was chosen, the latest first.
+each() {
+  while IFS=' ' read -r _ e_kind e_key; do
+    [ -n "$e_key" ] || continue
+    case $1,$e_kind in unit,unit) ;; unit,* | other,unit) continue ;; esac
+    if load "$e_key"; then "$2" "$e_key"; elif [ "$l_mark" = end ]; then forget "$e_key"; fi
+  done <<CHOSEN
+$chosen
+CHOSEN
+}
+
+forget() {
+  rm -rf "$S/record/$1" "$S/record/$1".orig "$S/record/$1".is "$S/record/$1".list "$S/record/$1".pending \
+    "$S/record/$1".undo "$S/record/$1".zone "$S/record/$1"@*
+}
+
+# One thing that cannot be put back does not keep the others from it.
+stick() {
+  stuck=stuck
+  say "left $l_kind $l_name"
+  say_text "$*" why
+}
+
+restore() {
+  r_key=$1
+  : >"$out"
+  case $l_kind in
+  file | link | absent) restore_path "$1" || { stick "cannot put $l_name back"; return; } ;;
+  directory) restore_directory "$1" || return ;;
+  sysctl) { [ ! -e "$R/proc/sys/$l_name" ] || printf '%s\n' "$l_extra" >"$R/proc/sys/$l_name"; } 2>"$out" || { stick; return; } ;;
+  module) quiet modprobe -r "$l_name" || : ;;
+  hosts) restore_hosts "$1" || { stick "cannot put /etc/hosts back"; return; } ;;
+  hosts_entry) restore_hosts_entry "$1" || { stick "cannot write /etc/hosts"; return; } ;;
+  kernel_hostname) { printf '%s\n' "$l_name" >"$R/proc/sys/kernel/hostname"; } 2>"$out" || { stick; return; } ;;
+  firewall) restore_firewall || { stick "cannot close $l_name"; return; } ;;
+  firewall_zone) restore_zone "$1" || { stick; return; } ;;
+  package)
+    # All at once, since they need each other.
+    packages="$packages $1"
+    return
+    ;;
+  image) restore_image || { stick; return; } ;;
+  script)
+    body=$(cat "$S/record/$1.undo")
+    within "$l_extra" sh -c "$body" hatchery || { stick; return; }
+    ;;
+  *) stick "a record of an unknown kind; a newer Hatchery made it"; return ;;
+  esac
+  case $l_name in */systemd/*) reload=1 ;; esac
+  say "undone $l_kind $l_name"
+  forget "$r_key"
+}
+
+same_inode() {
+  [ "$(stat -c %d:%i "$1" 2>/dev/null)" = "$(stat -c %d:%i "$2" 2>/dev/null)" ]
+}
+
+restore_path() {
+  r_path=$R$l_name
+  rm -f "${r_path%/*}/.hatchery-$1" 2>/dev/null
+  r_orig=$S/record/$1.orig
+  # Not into a directory that a link names.
+  [ ! -h "$r_path" ] || [ ! -d "$r_path" ] || [ "$l_was" = absent ] || same_inode "$r_orig" "$r_path" || rm -f "$r_path"
+  case $l_was,$l_extra in
+  absent,*) rm -f "$r_path" 2>"$out" ;;
+  *,linked*)
+    # Where nothing was put in its place, the original is still there under both names.
+    ! same_inode "$r_orig" "$r_path" || return 0
+    mkdir -p "${r_path%/*}" 2>"$out" && mv -f "$r_orig" "$r_path" 2>"$out"
+    ;;
+  *)
+    if mounted "$r_path"; then
+      cat "$r_orig" >"$r_path" 2>"$out" && back_to_mode "$r_path" && touch -r "$r_orig" "$r_path"
+    else
+      mkdir -p "${r_path%/*}" 2>"$out" && cp -a "$r_orig" "${r_path%/*}/.hatchery-$1" 2>"$out" && mv -f "${r_path%/*}/.hatchery-$1" "$r_path" 2>"$out"
+    fi
+    ;;
+  esac
+}
+
+back_to_mode() {
+  set -- "$1" "${l_extra#* }"
+  # shellcheck disable=SC2086 # mode, owner and group
+  set -- "$1" $2
+  chown "$3:$4" "$1" 2>"$out" && chmod "$2" "$1" 2>"$out"
+}
+
+# A directory that was there before is emptied of what is ours and never removed.
+restore_directory() {
+  r_path=$R$l_name
+  [ -d "$r_path" ] || { say "undone directory $l_name"; forget "$1"; return 1; }
+  case $l_extra in
+  ours*)
+    ! mounted_below "$r_path" || { stick "unmount it first"; return 1; }
+    for f in "$r_path"/* "$r_path"/.[!.]* "$r_path"/..?*; do
+      [ -e "$f" ] || [ -h "$f" ] || continue
+      [ -f "$S/record/$1.list" ] && grep -qxF "${f##*/}" "$S/record/$1.list" || rm -rf "$f" 2>"$out" || { stick "cannot empty $r_path"; return 1; }
+    done
+    ;;
+  esac
+  case $l_was in
+  absent) rmdir "$r_path" 2>"$out" || { [ -d "$r_path" ] && { kept_directory "$1"; return 1; }; } ;;
+  *) back_to_mode "$r_path" || { stick; return 1; } ;;
+  esac
+}
+
+# Somebody else's files are in a directory that we made: it stays, and is theirs.
+kept_directory() {
+  say "kept directory $l_name"
+  forget "$1"
+}
+
+restore_hosts_entry() {
+  [ -f "$R/etc/hosts" ] || return 0
+  base=$S/record/$l_extra
+  grep -vxF "$l_name" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
+  [ $? -le 1 ] || return 1
+  chown --reference="$R/etc/hosts" "$S/hosts.new" 2>/dev/null || chown "$(stat -c %U:%G "$R/etc/hosts")" "$S/hosts.new"
+  chmod "$(stat -c %a "$R/etc/hosts")" "$S/hosts.new"
+  if mounted "$R/etc/hosts"; then
+    cat "$S/hosts.new" >"$R/etc/hosts" 2>"$out"
+  else
+    mv -f "$S/hosts.new" "$R/etc/.hatchery-hosts" 2>"$out" && mv -f "$R/etc/.hatchery-hosts" "$R/etc/hosts" 2>"$out"
+  fi
+}
+
+# When only our lines had been added, the original comes back with its times; otherwise what others wrote stays.
+restore_hosts() {
+  rm -f "$R/etc/.hatchery-hosts" "$R/etc/.hatchery-$1"
+  if [ "$l_was" = absent ]; then
+    [ -s "$R/etc/hosts" ] || rm -f "$R/etc/hosts" 2>"$out"
+    return
+  fi
+  [ ! -f "$R/etc/hosts" ] || cmp -s "$S/record/$1.orig" "$R/etc/hosts" ||
+    { cat "$S/record/$1.orig"; echo; } | cmp -s - "$R/etc/hosts" || return 0
+  restore_path "$1"
+}
+
+restore_firewall() {
+  # shellcheck disable=SC2086 # zone and words
+  set -- $l_extra
+  case $l_was in
+  firewalld)
+    [ "$(firewall-cmd --state 2>/dev/null </dev/null)" = running ] || return 0
+    case $* in *now*) within 60 firewall-cmd --zone="$1" --remove-port="$l_name" || return ;; esac
+    case $* in *kept*) within 60 firewall-cmd --permanent --zone="$1" --remove-port="$l_name" ;; esac
+    ;;
+  ufw) within 60 ufw delete allow "$l_name" ;;
+  esac
+}
+
+# The zone's files come back when the zone is what it was, so that not even a copy of them remains.
+restore_zone() {
+  kept=$S/record/$1.zone zone_file=$R/etc/firewalld/zones/$l_name.xml
+  firewall-cmd --permanent --zone="$l_name" --list-all >"$S/zone.now" 2>/dev/null </dev/null || return 0
+  cmp -s "$S/zone.now" "$kept/list" || return 0
+  for f in "$zone_file" "$zone_file.old"; do
+    if [ -f "$kept/${f##*/}" ]; then cp -a "$kept/${f##*/}" "$f" 2>"$out" || return; else rm -f "$f" 2>"$out" || return; fi
+  done
+}
+
+restore_image() {
+  for ref in $l_name; do
+    case $l_extra in
+    containerd) ctr -n k8s.io images rm "$ref" ;;
+    docker) docker image rm "$ref" ;;
+    isulad) isula rmi "$ref" ;;
+    esac >/dev/null 2>&1 </dev/null 9>&- || :
+  done
+}
+
+# What others still need stays installed, and stays in the record.
+remove_packages() {
+  [ -n "$packages" ] || return 0
+  names=
+  for key in $packages; do load "$key" && names="$names $l_name"; done
+  look_packages
+  # shellcheck disable=SC2086 # names of packages have no spaces
+  if ! purge $names; then
+    for _ in 1 2 3 4 5; do for n in $names; do ! has_package "$n" || purge "$n" || :; done; done
+  fi
+  for key in $packages; do
+    load "$key" || continue
+    if has_package "$l_name"; then
+      quiet purge_check "$l_name"
+      stick "$l_name is still installed"
+    else
+      say "undone package $l_name"
+      forget "$key"
+    fi
+  done
+}
+
+purge() {
+  present=
+  for p in "$@"; do ! { has_package "$p" || half_package "$p"; } || present="$present $p"; done
+  [ -n "$present" ] || return 0
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2086
+  case $manager in dpkg) when_free dpkg --purge $present ;; rpm) when_free rpm -e $present ;; esac
+}
+
+purge_check() {
+  case $manager in dpkg) dpkg --simulate --purge "$1" ;; rpm) rpm -e --test "$1" ;; esac
+}
+
+# A package that dpkg was cut off in has left files too.
+half_package() {
+  [ "$manager" = dpkg ] || return 1
+  case $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) in '' | not-installed) return 1 ;; esac
+}
+
+stop_unit() {
+  case ${l_extra#* } in active | activating | reloading) return ;; esac
+  within "$patient" systemctl stop "$l_name" || :
+  case $l_extra in enabled*) ;; *) quiet systemctl disable "$l_name" || : ;; esac
+}
+
+restore_unit() {
+  : >"$out"
+  was_file=${l_extra%% *} was_active=${l_extra#* }
+  case $was_file in
+  enabled*) within "$patient" systemctl enable "$l_name" || { stick; return; } ;;
+  disabled) quiet systemctl disable "$l_name" || : ;;
+  esac
+  case $was_active in
+  active | activating | reloading) within "$patient" systemctl restart "$l_name" || { stick "cannot start $l_name"; return; } ;;
+  *) quiet systemctl reset-failed "$l_name" || : ;;
+  esac
+  say "undone unit $l_name"
+  forget "$1"
+}
+
+# ---- questions --------------------------------------------------------------------------------
+
+# outcome: of a run that lost its connection; waits until it has ended.
+outcome() {
+  if [ ! -d "$S" ]; then echo gone; exit 0; fi
+  exec 9>>"$S/lock"
+  if ! flock -w "$patience" 9; then
+    IFS=' ' read -r h_run _ <"$S/holder" || h_run=
+    printf 'running %s\n' "${h_run:-?}"
+    exit 0
+  fi
+  if [ -f "$S/report" ] && IFS=' ' read -r _ _ r_run <"$S/report" && [ "$r_run" = "$run" ]; then
+    echo report
+    cat "$S/report"
+  else
+    echo none
+  fi
+}
+
+# managed: everything in the record, for facts. Names have no line breaks.
+managed() {
+  [ -d "$S/record" ] || return 0
+  [ ! -f "$S/cluster" ] || { IFS= read -r line <"$S/cluster" && printf 'cluster %s\n' "$line"; }
+  for f in "$S"/record/*; do
+    key=${f##*/}
+    case $key in *.orig | *.is | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    load "$key" || continue
+    owners=
+    for o in "$f"@*; do [ ! -e "$o" ] || owners="$owners,${o##*@}"; done
+    state=-
+    case $l_kind in
+    file)
+      if [ -f "$f.is" ] && IFS= read -r is <"$f.is" && [ "${is#* }" = "$(stat -c '%s %Y %Z %i' "$R$l_name" 2>/dev/null)" ]; then
+        state=${is%% *}
+      else
+        state=$(sha256sum "$R$l_name" 2>/dev/null) && state=${state%% *} || state=absent
+      fi
+      ;;
+    unit) state=$(systemctl is-active "$l_name" 2>/dev/null),$(systemctl is-enabled "$l_name" 2>/dev/null) ;;
+    esac
+    printf '%s %s %s %s\n' "$l_kind" "${state:--}" "${owners#,}" "$l_name"
+  done
+}

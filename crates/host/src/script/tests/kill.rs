@@ -1,0 +1,122 @@
+//! A shell that dies between any two commands.
+//!
+//! Points are blocks of the shell's trace, at least one for each command. A command that leaves the
+//! machine as it was needs no case of its own: where the states at two points are the same, so they are between.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{
+    mixture,
+    place::{Place, SHELLS, TRACED, assert_same},
+    task,
+};
+
+/// Which of the two ways dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Apply,
+    Undo,
+}
+
+impl Way {
+    /// A machine on which it died at a point, and what the machine was before anything.
+    fn dead_at(self, point: usize) -> (Place, super::place::Snapshot) {
+        let place = Place::new(SHELLS[0]);
+        let before = place.snapshot();
+        let task = task("role", mixture("first"));
+        if self == Self::Apply {
+            place.apply_output(&task, true, Some(point));
+        } else {
+            assert_eq!(place.apply(&task).end.as_deref(), Some("ok"));
+            place.undo_output(&[], Some(point));
+        }
+        (place, before)
+    }
+
+    /// What it left can be undone, and can be applied over with another wish and then undone.
+    fn check(self, point: usize) {
+        let (place, before) = self.dead_at(point);
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{self:?} died at {point}: {undone:?}");
+        assert_same(&place.snapshot(), &before, &format!("{self:?} died at {point}, undone"));
+
+        let (place, before) = self.dead_at(point);
+        let repeated = place.apply(&task("role", mixture("second")));
+        assert_eq!(repeated.end.as_deref(), Some("ok"), "{self:?} died at {point}: {repeated:?}");
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{self:?} died at {point}: {undone:?}");
+        assert_same(&place.snapshot(), &before, &format!("{self:?} died at {point}, repeated, undone"));
+    }
+}
+
+/// Visits every state that a machine can be left in; gives their number and that of the points.
+fn die_everywhere(way: Way) -> (usize, usize) {
+    let (place, _) = way.dead_at(TRACED);
+    let points = place.traced.load(Ordering::Relaxed);
+    drop(place);
+    let state = |point| way.dead_at(point).0.state();
+    let seen = Mutex::new(HashSet::new());
+    let visit = |point: usize| {
+        let found = state(point);
+        if seen.lock().unwrap().insert(found.clone()) {
+            way.check(point);
+        }
+        found
+    };
+    // Ranges whose ends are known; what lies between them is looked at only when they differ.
+    let ranges = Mutex::new(vec![(1, visit(1), points - 1, visit(points - 1))]);
+    let busy = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let range = {
+                        let mut ranges = ranges.lock().unwrap();
+                        let range = ranges.pop();
+                        if range.is_some() {
+                            busy.fetch_add(1, Ordering::SeqCst);
+                        }
+                        range
+                    };
+                    let Some((low, low_state, high, high_state)) = range else {
+                        if busy.load(Ordering::SeqCst) == 0 {
+                            break;
+                        }
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                        continue;
+                    };
+                    if high - low > 1 && low_state != high_state {
+                        let middle = low.midpoint(high);
+                        let found = visit(middle);
+                        let mut ranges = ranges.lock().unwrap();
+                        ranges.push((low, low_state, middle, found.clone()));
+                        ranges.push((middle, found, high, high_state));
+                    }
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    (seen.into_inner().unwrap().len(), points)
+}
+
+#[test]
+fn apply_that_dies_anywhere_can_be_undone_or_repeated() {
+    let (states, points) = die_everywhere(Way::Apply);
+    eprintln!("apply died in {states} states, at {points} points");
+    assert!(states > 100, "{states}");
+}
+
+#[test]
+fn undo_that_dies_anywhere_can_be_repeated_or_turned_around() {
+    let (states, points) = die_everywhere(Way::Undo);
+    eprintln!("undo died in {states} states, at {points} points");
+    assert!(states > 60, "{states}");
+}

@@ -1,0 +1,318 @@
+//! A directory that stands for a machine, with a few programs that cannot work on one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    content::Source,
+    path::Word,
+    report::{Answer, Reader},
+    script::{self, Identity, List, Setting},
+    task::Task,
+};
+
+/// No limit, but a trace.
+pub(super) const TRACED: usize = usize::MAX >> 10;
+
+/// The shells that machines have.
+pub(super) const SHELLS: [&[&str]; 3] = [&["dash"], &["bash", "--posix"], &["busybox", "sh"]];
+
+pub(super) struct Place {
+    root: TempDir,
+    shell: &'static [&'static str],
+    cluster: &'static str,
+    /// How many blocks of trace the last run that was to be traced wrote.
+    pub(super) traced: AtomicUsize,
+}
+
+pub(super) type Snapshot = BTreeMap<PathBuf, String>;
+
+/// Fails with what differs, not with everything.
+pub(super) fn assert_same(left: &Snapshot, right: &Snapshot, when: &str) {
+    let paths: BTreeSet<_> = left.keys().chain(right.keys()).collect();
+    let differing: Vec<_> = paths
+        .into_iter()
+        .filter(|path| left.get(*path) != right.get(*path))
+        .map(|path| format!("{}: {:?} instead of {:?}", path.display(), left.get(path), right.get(path)))
+        .collect();
+    assert!(differing.is_empty(), "{when}:\n{}", differing.join("\n"));
+}
+
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    pub(super) fn new(shell: &'static [&'static str]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let place = Self {
+            root,
+            shell,
+            cluster: "c1",
+            traced: AtomicUsize::new(0),
+        };
+        place.furnish();
+        place
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The same machine as another cluster sees it.
+    pub(super) fn as_cluster(&self, cluster: &'static str) -> Borrowed<'_> {
+        Borrowed {
+            place: self,
+            cluster,
+        }
+    }
+
+    fn furnish(&self) {
+        let at = |path: &str| self.root().join(path);
+        for directory in [
+            "etc/systemd/system",
+            "usr/lib/systemd/system",
+            "etc/elsewhere",
+            "var/lib/data/theirs",
+            "opt",
+            "proc/sys/net/ipv4",
+            "proc/sys/kernel",
+            "sys/module",
+            "fake/units",
+        ] {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        for (path, text, mode) in [
+            ("etc/there.conf", "as it was\n", 0o640),
+            ("etc/mode.conf", "only its mode changes\n", 0o644),
+            ("etc/unwanted", "still wanted by somebody\n", 0o604),
+            ("etc/hosts", "127.0.0.1 localhost", 0o644),
+            ("etc/hostname", "before\n", 0o644),
+            ("etc/systemd/system/theirs.service", "# theirs\n", 0o644),
+            ("fake/units/theirs.service.active", "# theirs\n", 0o644),
+            ("fake/packages", "bash 5\ntar 1.34\n", 0o644),
+            ("proc/sys/net/ipv4/ip_forward", "0\n", 0o644),
+            ("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n", 0o644),
+            ("proc/sys/kernel/hostname", "before\n", 0o644),
+        ] {
+            fs::write(at(path), text).unwrap();
+            fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        symlink("there.conf", at("etc/was-a-link")).unwrap();
+        symlink("old-target", at("etc/link")).unwrap();
+        // A rename onto this one must not go into the directory.
+        symlink("elsewhere", at("etc/to-directory")).unwrap();
+        fs::remove_file(at("etc/to-directory")).unwrap();
+        symlink("../opt", at("etc/to-directory")).unwrap();
+    }
+
+    /// Everything below the root: kind, owner, mode, bytes, and times of files.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let mut found = Snapshot::new();
+        visit(self.root(), self.root(), &mut found);
+        found
+    }
+
+    /// What a later run finds, without what differs from run to run: names of runs, times, inodes.
+    pub(super) fn state(&self) -> Vec<String> {
+        let plain = |(path, line): (PathBuf, String)| {
+            let path = path.to_string_lossy().into_owned();
+            if let Some(incoming) = path.strip_prefix("var/lib/hatchery/in/") {
+                let (_, rest) = incoming.split_once('/').unwrap_or_default();
+                return format!("in/*/{rest}");
+            }
+            let untold = [".is", "/holder", "/report", "/seq"];
+            if untold.iter().any(|end| path.ends_with(end)) {
+                return path;
+            }
+            let text = line.splitn(4, ' ').filter(|word| word.parse::<u64>().is_err());
+            format!("{path} {}", text.collect::<Vec<_>>().join(" "))
+        };
+        self.snapshot().into_iter().map(plain).collect()
+    }
+
+    pub(super) fn snapshot_without_record(&self) -> Snapshot {
+        let mut found = self.snapshot();
+        found.retain(|path, _| !path.starts_with("var/lib/hatchery"));
+        found
+    }
+
+    pub(super) fn look(&self, task: &Task) -> Answer {
+        let text = self.script(task, "look");
+        read(&self.run(self.root(), &text))
+    }
+
+    pub(super) fn apply(&self, task: &Task) -> Answer {
+        read(&self.apply_output(task, true, None))
+    }
+
+    pub(super) fn apply_without_contents(&self, task: &Task) -> Answer {
+        read(&self.apply_output(task, false, None))
+    }
+
+    /// Applies as a machine does that received a stream; dies after so many blocks of trace.
+    pub(super) fn apply_output(&self, task: &Task, contents: bool, limit: Option<usize>) -> Output {
+        let incoming = self.root().join("var/lib/hatchery/in");
+        fs::create_dir_all(&incoming).unwrap();
+        fs::set_permissions(self.root().join("var/lib/hatchery"), fs::Permissions::from_mode(0o700)).unwrap();
+        let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
+        fs::create_dir(stage.join("f")).unwrap();
+        if contents {
+            for (number, step) in List::of(task).steps.iter().enumerate() {
+                let Some(payload) = &step.payload else { continue };
+                let Source::Bytes(bytes) = &payload.content.source else { continue };
+                let at = stage.join("f").join(number.to_string());
+                fs::write(&at, bytes).unwrap();
+                let mode = payload.access.as_ref().map_or(0o600, |access| access.mode.bits());
+                fs::set_permissions(&at, fs::Permissions::from_mode(mode.into())).unwrap();
+            }
+        }
+        self.run_limited(&stage, &self.script(task, "apply"), limit)
+    }
+
+    pub(super) fn undo(&self, owners: &[Word]) -> Answer {
+        read(&self.undo_output(owners, None))
+    }
+
+    pub(super) fn undo_output(&self, owners: &[Word], limit: Option<usize>) -> Output {
+        let text = self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)));
+        self.run_limited(self.root(), &text, limit)
+    }
+
+    fn script(&self, task: &Task, verb: &str) -> String {
+        self.with_setting(|setting| List::of(task).script(setting, task, verb))
+    }
+
+    fn with_setting<T>(&self, use_it: impl FnOnce(&Setting<'_>) -> T) -> T {
+        let run = format!("run{}", RUNS.fetch_add(1, Ordering::Relaxed));
+        use_it(&Setting {
+            identity: &Identity {
+                cluster: Word::new(self.cluster).unwrap(),
+                cluster_name: Word::new("one").unwrap(),
+            },
+            run: &Word::new(run).unwrap(),
+            root: self.root().to_str().unwrap(),
+            patience: Duration::from_secs(5),
+            verify: false,
+        })
+    }
+
+    fn run(&self, directory: &Path, text: &str) -> Output {
+        self.run_limited(directory, text, None)
+    }
+
+    /// A shell that traces into a file dies of SIGXFSZ when that file may not grow: between any two
+    /// commands, as abruptly as by SIGKILL, and without any word in the script that serves tests.
+    fn run_limited(&self, directory: &Path, text: &str, limit: Option<usize>) -> Output {
+        let work = tempfile::tempdir().unwrap();
+        let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/script/fakes");
+        let mut path = format!("{}:", fakes.display());
+        if self.shell[0] == "busybox" {
+            let applets = work.path().join("applets");
+            fs::create_dir(&applets).unwrap();
+            let listed = Command::new("busybox").arg("--list").output().unwrap();
+            for applet in String::from_utf8_lossy(&listed.stdout).lines() {
+                if !fakes.join(applet).exists() {
+                    symlink("/bin/busybox", applets.join(applet)).unwrap();
+                }
+            }
+            path.push_str(&format!("{}:", applets.display()));
+        }
+        let text = text.replacen("PATH=/usr", &format!("PATH={path}/usr"), 1);
+        let file = work.path().join("run");
+        fs::write(&file, text).unwrap();
+        let mut command;
+        if let Some(blocks) = limit {
+            command = Command::new("dash");
+            let blocks = if blocks == TRACED { "unlimited".into() } else { blocks.to_string() };
+            let line = "ulimit -c 0; ulimit -f \"$1\"; exec dash -x \"$2\" 2>\"$3\"";
+            let trace = work.path().join("trace");
+            command.args([OsStr::new("-c"), OsStr::new(line), OsStr::new("-"), OsStr::new(&blocks), file.as_os_str(), trace.as_os_str()]);
+            command.env("PS4", "+".repeat(512));
+        } else {
+            command = Command::new(self.shell[0]);
+            command.args(&self.shell[1..]).arg(&file);
+        }
+        command.current_dir(directory).env("FAKE_ROOT", self.root());
+        let output = command.output().unwrap();
+        if limit == Some(TRACED) {
+            let length = fs::metadata(work.path().join("trace")).unwrap().len();
+            self.traced.store(usize::try_from(length).unwrap() / 512, Ordering::Relaxed);
+        }
+        if limit.is_none() {
+            assert!(output.stderr.is_empty(), "{:?}: {}", self.shell, String::from_utf8_lossy(&output.stderr));
+        }
+        output
+    }
+}
+
+/// See [`Place::as_cluster`].
+pub(super) struct Borrowed<'a> {
+    place: &'a Place,
+    cluster: &'static str,
+}
+
+impl Borrowed<'_> {
+    fn twin(&self) -> std::mem::ManuallyDrop<Place> {
+        // The directory belongs to the other one, so this one never removes it.
+        let root = TempDir::new().unwrap();
+        fs::remove_dir(root.path()).unwrap();
+        symlink(self.place.root(), root.path()).unwrap();
+        std::mem::ManuallyDrop::new(Place { root, shell: self.place.shell, cluster: self.cluster, traced: AtomicUsize::new(0) })
+    }
+
+    pub(super) fn apply(&self, task: &Task) -> Answer {
+        let twin = self.twin();
+        let answer = twin.apply(task);
+        fs::remove_file(twin.root()).unwrap();
+        answer
+    }
+
+    pub(super) fn undo(&self, owners: &[Word]) -> Answer {
+        let twin = self.twin();
+        let answer = twin.undo(owners);
+        fs::remove_file(twin.root()).unwrap();
+        answer
+    }
+}
+
+fn visit(root: &Path, at: &Path, found: &mut Snapshot) {
+    let metadata = fs::symlink_metadata(at).unwrap();
+    let kind = metadata.file_type();
+    let what = if kind.is_symlink() {
+        format!("-> {}", fs::read_link(at).unwrap().display())
+    } else if kind.is_file() {
+        format!("{} {:?}", metadata.mtime_nsec(), String::from_utf8_lossy(&fs::read(at).unwrap()))
+    } else {
+        String::new()
+    };
+    // Times of what the programs that stand in write are their own business, as are the kernel's.
+    let line = if at.starts_with(root.join("fake")) || at.starts_with(root.join("proc")) {
+        what.split_once(' ').map(|(_, text)| text.to_owned()).unwrap_or(what)
+    } else {
+        format!("{:o} {}:{} {what}", metadata.mode(), metadata.uid(), metadata.gid())
+    };
+    found.insert(at.strip_prefix(root).unwrap().to_owned(), line);
+    if kind.is_dir() {
+        for entry in fs::read_dir(at).unwrap() {
+            visit(root, &entry.unwrap().path(), found);
+        }
+    }
+}
+
+pub(super) fn read(output: &Output) -> Answer {
+    let mut answer = Answer::default();
+    let lines = Reader::default().push(&output.stdout);
+    for line in lines.unwrap_or_else(|error| panic!("{error:?} in {output:?}")) {
+        answer.take(line);
+    }
+    answer
+}

@@ -1,0 +1,211 @@
+//! The way to a machine: commands with their three streams, and streams to its addresses.
+//!
+//! [`ssh`] is the real thing, [`local`] the same for the machine we run on, [`faulty`] puts
+//! faults between a caller and either of them.
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+mod ending;
+mod error;
+pub mod faulty;
+pub mod local;
+pub mod ssh;
+
+pub use error::{Error, Unreachable};
+
+/// A stream in both directions.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// What is read from.
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What is written to.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// A live connection to one machine.
+pub trait Connection: Send + Sync {
+    /// The machine's name, for messages.
+    fn name(&self) -> &str {
+        "the machine"
+    }
+
+    /// Begins a command; the words go to the login shell of the user as they are. Waits while
+    /// the connection has as many commands as it may.
+    fn exec<'a>(&'a self, command: &'a str) -> BoxFuture<'a, Result<Running, Error>>;
+
+    /// A stream to an address as the machine sees it.
+    fn forward<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, Error>>;
+
+    /// Whether nothing can be done with it any more.
+    fn is_closed(&self) -> bool;
+
+    /// Ends it. Commands that run are not ended by it, only their streams are.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Where [`crate::privilege`] remembers that sudo asks for nothing here.
+    fn free_sudo(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+}
+
+/// A command that was begun.
+///
+/// `output` and `errors` each hold what comes up to 256 KiB; what is more waits on the machine
+/// until it is read, and with it everything else on the same connection. Therefore both are to
+/// be read, at the same time or in turns. One that is dropped is read and thrown away. A
+/// command whose full stream nobody reads for long is given up as lost rather than stopping its
+/// neighbours.
+///
+/// Dropping all of it closes the command's streams; it does not end the command.
+pub struct Running {
+    /// What the command reads. `shutdown` is its end, and so is dropping it.
+    pub input: Writer,
+    /// What it prints. Fails where the connection was lost: an end is an end only when the
+    /// command made it.
+    pub output: Reader,
+    /// What it complains of.
+    pub errors: Reader,
+    /// How it ends. May be known before the last output is read, never without the output
+    /// being read that fills its buffer.
+    pub exit: BoxFuture<'static, Result<Exit, Error>>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Writes all `input`, reads all there is to read, and waits for the end. For small
+    /// answers: everything is kept in memory.
+    pub async fn finish(self, input: &[u8]) -> Result<Finished, Error> {
+        let Self {
+            input: mut writer,
+            mut output,
+            mut errors,
+            exit,
+        } = self;
+        let write = async move {
+            // A command need not read what it is given.
+            let _ = writer.write_all(input).await;
+            let _ = writer.shutdown().await;
+        };
+        let mut finished = Finished::default();
+        // A stream that fails does so for a reason that the exit names.
+        let _: ((), io::Result<usize>, io::Result<usize>) = tokio::join!(
+            write,
+            output.read_to_end(&mut finished.output),
+            errors.read_to_end(&mut finished.errors)
+        );
+        finished.exit = exit.await?;
+        Ok(finished)
+    }
+}
+
+/// A command that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// How.
+    pub exit: Exit,
+    /// All it printed.
+    pub output: Vec<u8>,
+    /// All it complained of.
+    pub errors: Vec<u8>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself.
+    Code(u32),
+    /// By a signal, named without `SIG`.
+    Signal(String),
+}
+
+impl Default for Exit {
+    fn default() -> Self {
+        Self::Code(0)
+    }
+}
+
+impl Exit {
+    /// Whether it ended with 0.
+    pub fn is_success(&self) -> bool {
+        *self == Self::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(name) => write!(f, "signal {name}"),
+        }
+    }
+}
+
+/// How a machine is reached; connects anew each time.
+pub trait Connector: Send + Sync {
+    /// The machine's name, for messages.
+    fn name(&self) -> &str;
+
+    /// Connects.
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn Connection>, Error>>;
+}
+
+/// So much of a stream is held for a reader that is late.
+const BUFFER: usize = 256 * 1024;
+
+/// Both directions of one thing, made of one for each.
+struct Joined<R, W> {
+    reader: R,
+    writer: W,
+}
+
+impl<R: AsyncRead + Unpin, W: Unpin> AsyncRead for Joined<R, W> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, buffer)
+    }
+}
+
+impl<R: Unpin, W: AsyncWrite + Unpin> AsyncWrite for Joined<R, W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,292 @@
+//! A live SSH connection: commands and streams on it, and why it ended.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt as _, future::BoxFuture};
+use russh::{Channel, ChannelOpenFailure, Disconnect, client::Handle, client::Msg};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+
+use super::{
+    Hop, Patience, authentication,
+    channel::Carrier,
+    handshake::{self, Guard, seed},
+    patience::pause,
+};
+use crate::transport::{Connection, Error, Running, Stream};
+
+/// Why a connection ended, for everyone on it.
+#[derive(Clone, Debug)]
+pub(super) struct Fate {
+    host: Arc<str>,
+    reason: Arc<OnceLock<String>>,
+    silence: Duration,
+}
+
+impl Fate {
+    pub(super) fn new(host: &str, patience: &Patience) -> Self {
+        Self {
+            host: host.into(),
+            reason: Arc::default(),
+            silence: patience.silence(),
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The first reason is the one.
+    pub(super) fn seal(&self, reason: &str) {
+        let _ = self.reason.set(reason.into());
+    }
+
+    fn is_sealed(&self) -> bool {
+        self.reason.get().is_some()
+    }
+
+    pub(super) fn lost(&self) -> Error {
+        let reason = self.reason.get().map(String::as_str);
+        self.lost_because(reason.unwrap_or("the other side closed it"))
+    }
+
+    pub(super) fn lost_because(&self, reason: &str) -> Error {
+        Error::Lost {
+            host: self.host().into(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(super) fn refused(&self, reason: &str) -> Error {
+        Error::ChannelRefused {
+            host: self.host().into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// The library's errors in words for users.
+    pub(super) fn words(&self, error: &russh::Error) -> String {
+        use russh::Error as E;
+        match error {
+            E::KeepaliveTimeout => format!("it did not answer for {} s", self.silence.as_secs()),
+            E::Disconnect | E::HUP | E::SendError | E::RecvError => {
+                "the other side closed it".into()
+            }
+            E::IO(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "the other side closed it".into()
+            }
+            E::Version => "what answers there does not speak SSH".into(),
+            other => handshake::printable(&other.to_string()),
+        }
+    }
+}
+
+/// A connection to one machine.
+pub(super) struct SshConnection {
+    handle: Arc<Handle<Guard>>,
+    pub(super) fate: Fate,
+    places: Arc<Semaphore>,
+    patience: Patience,
+    free_sudo: Arc<AtomicBool>,
+    /// The way here, kept open as long as we are.
+    _via: Option<Arc<SshConnection>>,
+}
+
+impl fmt::Debug for SshConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SshConnection")
+            .field(&self.fate.host)
+            .finish()
+    }
+}
+
+impl SshConnection {
+    /// Connects and logs in.
+    pub(super) async fn establish(
+        name: &str,
+        hop: &Hop,
+        via: Option<Arc<Self>>,
+        patience: &Patience,
+    ) -> Result<Arc<Self>, Error> {
+        let (mut handle, fate) = handshake::session(name, hop, via.as_deref(), patience).await?;
+        let logged_in = authentication::log_in(&mut handle, hop, &fate);
+        let late = |_| Error::Deadline {
+            host: name.into(),
+            step: "logging in",
+            after: patience.authentication,
+        };
+        timeout(patience.authentication, logged_in)
+            .await
+            .map_err(late)??;
+        Ok(Arc::new(Self {
+            handle: Arc::new(handle),
+            fate,
+            places: Arc::new(Semaphore::new(patience.sessions)),
+            patience: patience.clone(),
+            free_sudo: Arc::default(),
+            _via: via,
+        }))
+    }
+
+    /// Opens a channel. In a task of its own: an open channel that nobody waits for any more is
+    /// closed, not leaked.
+    async fn open<F>(
+        &self,
+        what: &'static str,
+        opens: F,
+    ) -> Result<Result<Channel<Msg>, ChannelOpenFailure>, Error>
+    where
+        F: Future<Output = Result<Channel<Msg>, russh::Error>> + Send + 'static,
+    {
+        let (sender, opened) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            if let Err(Ok(channel)) = sender.send(opens.await) {
+                let _ = channel.close().await;
+            }
+        });
+        match timeout(self.patience.channel, opened).await {
+            Ok(Ok(Ok(channel))) => Ok(Ok(channel)),
+            Ok(Ok(Err(russh::Error::ChannelOpenFailure(failure)))) => Ok(Err(failure)),
+            Ok(_) => Err(self.fate.lost()),
+            Err(_) => Err(Error::Deadline {
+                host: self.fate.host().into(),
+                step: what,
+                after: self.patience.channel,
+            }),
+        }
+    }
+
+    /// A channel with a command. sshd may have no place for a moment, since it counts commands
+    /// whose streams we have closed and that still run.
+    async fn open_session(
+        &self,
+        command: &str,
+    ) -> Result<(Channel<Msg>, OwnedSemaphorePermit), Error> {
+        let place = self.places.clone().acquire_owned().await;
+        let place = place.map_err(|_closed| self.fate.lost())?;
+        let begin = Instant::now();
+        for attempt in 0.. {
+            let handle = self.handle.clone();
+            let command = command.to_owned();
+            let opens = async move {
+                let channel = handle.channel_open_session().await?;
+                // The answer is awaited by the channel's task: one round trip less.
+                channel.exec(true, command).await?;
+                Ok(channel)
+            };
+            match self.open("beginning a command", opens).await? {
+                Ok(channel) => return Ok((channel, place)),
+                Err(failure) if begin.elapsed() > self.patience.channel => {
+                    let reason = failure.description().to_lowercase();
+                    return Err(self.fate.refused(&reason));
+                }
+                Err(_) => sleep(pause(attempt, seed(self.fate.host(), attempt))).await,
+            }
+        }
+        Err(self.fate.lost())
+    }
+
+    fn carrier(
+        &self,
+        channel: Channel<Msg>,
+        place: Option<OwnedSemaphorePermit>,
+        unread: Duration,
+    ) -> Carrier {
+        Carrier {
+            channel,
+            fate: self.fate.clone(),
+            place,
+            unread,
+        }
+    }
+
+    async fn open_forward(&self, host: &str, port: u16) -> Result<Channel<Msg>, Error> {
+        let (handle, to) = (self.handle.clone(), host.to_owned());
+        let opens = async move {
+            let from = ("127.0.0.1", 0);
+            handle
+                .channel_open_direct_tcpip(to, port.into(), from.0, from.1)
+                .await
+        };
+        let opened = self.open("opening a stream", opens).await?;
+        opened.map_err(|failure| Error::ForwardRefused {
+            host: self.fate.host().into(),
+            to: format!("{host}:{port}"),
+            forbidden: failure == ChannelOpenFailure::AdministrativelyProhibited,
+            reason: match failure {
+                ChannelOpenFailure::AdministrativelyProhibited => {
+                    "its sshd forbids forwarding".into()
+                }
+                ChannelOpenFailure::ConnectFailed => "nothing answers there".into(),
+                other => other.description().to_lowercase(),
+            },
+        })
+    }
+
+    /// The way to a machine behind this one. Given up later than a command there, so that the
+    /// one that nobody reads ends, and not all of that machine's.
+    pub(super) async fn tunnel(&self, host: &str, port: u16) -> Result<Box<dyn Stream>, Error> {
+        let channel = self.open_forward(host, port).await?;
+        let unread = self.patience.unread + Duration::from_secs(30);
+        Ok(Box::new(self.carrier(channel, None, unread).stream()))
+    }
+}
+
+impl Connection for SshConnection {
+    fn name(&self) -> &str {
+        self.fate.host()
+    }
+
+    fn exec<'a>(&'a self, command: &'a str) -> BoxFuture<'a, Result<Running, Error>> {
+        async move {
+            if self.is_closed() {
+                return Err(self.fate.lost());
+            }
+            let (channel, place) = self.open_session(command).await?;
+            Ok(self
+                .carrier(channel, Some(place), self.patience.unread)
+                .command())
+        }
+        .boxed()
+    }
+
+    fn forward<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Box<dyn Stream>, Error>> {
+        async move {
+            let channel = self.open_forward(host, port).await?;
+            let carrier = self.carrier(channel, None, self.patience.unread);
+            Ok(Box::new(carrier.stream()) as Box<dyn Stream>)
+        }
+        .boxed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.fate.is_sealed() || self.handle.is_closed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            self.fate.seal("we closed it");
+            let _ = self
+                .handle
+                .disconnect(Disconnect::ByApplication, "", "")
+                .await;
+        }
+        .boxed()
+    }
+
+    fn free_sudo(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.free_sudo.clone())
+    }
+}

@@ -1,0 +1,274 @@
+//! From a stream to an SSH session whose host key is trusted.
+
+use std::{borrow::Cow, sync::Arc, time::Instant};
+
+use russh::{
+    Disconnect, Preferred, cipher,
+    client::{self, DisconnectReason, Handle},
+    compression,
+    keys::{Algorithm, PublicKeyOrCertificate},
+};
+use tokio::{net::TcpStream, time::sleep, time::timeout};
+
+use super::{
+    Hop, HostKey, Patience,
+    connection::{Fate, SshConnection},
+    host_keys::{Mismatch, Place},
+    patience::pause,
+    stall::Stalling,
+};
+use crate::transport::{Error, Stream, Unreachable};
+
+/// So much of a channel's data may be on its way to us.
+const WINDOW: u32 = 1 << 20;
+
+/// So many packets of a channel wait for their reader before the connection does.
+const PACKETS: usize = 8;
+
+/// The session's other half: judges the host key and learns why the session ended.
+pub(super) struct Guard {
+    host_key: HostKey,
+    host: String,
+    port: u16,
+    fate: Fate,
+}
+
+/// Why a session did not begin or ended.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Library(russh::Error),
+    Untrusted(Mismatch),
+}
+
+impl From<russh::Error> for Failure {
+    fn from(error: russh::Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl client::Handler for Guard {
+    type Error = Failure;
+
+    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Failure> {
+        // Certificates are not asked for, so that none is shown.
+        let (host_key, host, port) = (self.host_key.clone(), self.host.clone(), self.port);
+        let shown = shown.public_key();
+        let judged = tokio::task::spawn_blocking(move || host_key.judge(&host, port, &shown)).await;
+        match judged {
+            Ok(Ok(())) => Ok(true),
+            Ok(Err(mismatch)) => Err(Failure::Untrusted(mismatch)),
+            Err(_) => Ok(false),
+        }
+    }
+
+    async fn disconnected(&mut self, reason: DisconnectReason<Failure>) -> Result<(), Failure> {
+        self.fate.seal(&match reason {
+            DisconnectReason::ReceivedDisconnect(info) => match info.reason_code {
+                Disconnect::ByApplication if info.message.is_empty() => "it ended it".into(),
+                _ => format!("it says '{}'", printable(&info.message)),
+            },
+            DisconnectReason::Error(Failure::Library(error)) => self.fate.words(&error),
+            DisconnectReason::Error(Failure::Untrusted(mismatch)) => mismatch.to_string(),
+        });
+        Ok(())
+    }
+}
+
+/// Words from the other side, before anyone has been let in: harmless and short.
+pub(super) fn printable(words: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    words.trim().chars().take(200).map(plain).collect()
+}
+
+/// A session with the machine at the end of `via`, whose key is trusted.
+pub(super) async fn session(
+    name: &str,
+    hop: &Hop,
+    via: Option<&SshConnection>,
+    patience: &Patience,
+) -> Result<(Handle<Guard>, Fate), Error> {
+    let fail = |reason: String| Error::Handshake {
+        host: name.into(),
+        reason,
+    };
+    let begin = Instant::now();
+    let mut orders = hop
+        .host_key
+        .algorithms(&hop.host, hop.port)
+        .into_iter()
+        .peekable();
+    let mut order = orders.next().unwrap_or_default();
+    let mut attempt = 0;
+    loop {
+        let stream = dial(name, hop, via, patience).await?;
+        let fate = Fate::new(name, patience);
+        let guard = Guard {
+            host_key: hop.host_key.clone(),
+            host: hop.host.clone(),
+            port: hop.port,
+            fate: fate.clone(),
+        };
+        let stream = Stalling::new(stream, patience.silence());
+        let begun = client::connect_stream(config(&order, patience), stream, guard);
+        let failure = match timeout(patience.handshake, begun).await {
+            Ok(Ok(handle)) => return Ok((handle, fate)),
+            Ok(Err(failure)) => failure,
+            Err(_) => {
+                return Err(Error::Deadline {
+                    host: name.into(),
+                    step: "agreeing on SSH keys",
+                    after: patience.handshake,
+                });
+            }
+        };
+        let another_kind = matches!(
+            &failure,
+            Failure::Untrusted(Mismatch::Changed {
+                place: Place::Pinned,
+                ..
+            }) | Failure::Library(russh::Error::NoCommonAlgo {
+                kind: russh::AlgorithmKind::Key,
+                ..
+            })
+        );
+        match failure {
+            _ if another_kind && orders.peek().is_some() => {
+                order = orders.next().unwrap_or_default();
+            }
+            Failure::Untrusted(source) => {
+                return Err(Error::HostKey {
+                    host: name.into(),
+                    source: Box::new(source),
+                });
+            }
+            // sshd with too many others before it lets us in closes without a word.
+            Failure::Library(error) if turned_away(&error) => {
+                let pause = pause(attempt, seed(name, attempt));
+                if begin.elapsed() + pause > patience.busy {
+                    let tries = attempt + 1;
+                    return Err(fail(format!(
+                        "the other side closes the connection before it says a word ({tries} attempts)"
+                    )));
+                }
+                attempt += 1;
+                sleep(pause).await;
+            }
+            Failure::Library(russh::Error::NoCommonAlgo {
+                kind: russh::AlgorithmKind::Key,
+                theirs,
+                ..
+            }) => {
+                return Err(fail(format!(
+                    "it has no host key of the kind that is pinned, only {}",
+                    printable(&theirs.join(", "))
+                )));
+            }
+            Failure::Library(error) => return Err(fail(fate.words(&error))),
+        }
+    }
+}
+
+fn turned_away(error: &russh::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error {
+        russh::Error::IO(error) => {
+            matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+        }
+        russh::Error::Disconnect | russh::Error::HUP => true,
+        _ => false,
+    }
+}
+
+/// Differs between machines and attempts, and is always the same for one.
+pub(super) fn seed(name: &str, attempt: u32) -> u64 {
+    let bytes = name.bytes().chain(attempt.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn config(keys: &[Algorithm], patience: &Patience) -> Arc<client::Config> {
+    let preferred = Preferred {
+        key: Cow::Owned(keys.to_vec()),
+        cipher: Cow::Borrowed(&[
+            cipher::AES_256_GCM,
+            cipher::CHACHA20_POLY1305,
+            cipher::AES_256_CTR,
+            cipher::AES_192_CTR,
+            cipher::AES_128_CTR,
+        ]),
+        compression: Cow::Borrowed(&[compression::NONE]),
+        ..Preferred::DEFAULT
+    };
+    Arc::new(client::Config {
+        preferred,
+        window_size: WINDOW,
+        channel_buffer_size: PACKETS,
+        keepalive_interval: Some(patience.keep_alive),
+        keepalive_max: patience.unanswered,
+        nodelay: true,
+        ..client::Config::default()
+    })
+}
+
+async fn dial(
+    name: &str,
+    hop: &Hop,
+    via: Option<&SshConnection>,
+    patience: &Patience,
+) -> Result<Box<dyn Stream>, Error> {
+    let unreachable = |reason| Error::Unreachable {
+        host: name.into(),
+        address: hop.address(),
+        reason,
+    };
+    let dialled = async {
+        match via {
+            Some(bastion) => through(name, hop, bastion).await,
+            None => directly(hop).await.map_err(unreachable),
+        }
+    };
+    let late = |_| unreachable(Unreachable::Timeout(patience.connect));
+    timeout(patience.connect, dialled).await.map_err(late)?
+}
+
+async fn directly(hop: &Hop) -> Result<Box<dyn Stream>, Unreachable> {
+    let addresses = tokio::net::lookup_host((hop.host.as_str(), hop.port)).await;
+    let addresses = addresses.map_err(|error| Unreachable::Name(error.to_string()))?;
+    let mut last = Unreachable::Name("none found".into());
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                stream
+                    .set_nodelay(true)
+                    .map_err(|error| Unreachable::of(&error))?;
+                return Ok(Box::new(stream));
+            }
+            Err(error) => last = Unreachable::of(&error),
+        }
+    }
+    Err(last)
+}
+
+async fn through(name: &str, hop: &Hop, bastion: &SshConnection) -> Result<Box<dyn Stream>, Error> {
+    match bastion.tunnel(&hop.host, hop.port).await {
+        Ok(stream) => Ok(stream),
+        Err(Error::ForwardRefused {
+            forbidden: false,
+            reason,
+            ..
+        }) => Err(Error::Unreachable {
+            host: name.into(),
+            address: hop.address(),
+            reason: Unreachable::Other(format!(
+                "{reason}, seen from the bastion {}",
+                bastion.fate.host()
+            )),
+        }),
+        Err(error) => Err(Error::Bastion {
+            host: name.into(),
+            bastion: bastion.fate.host().into(),
+            source: Box::new(error),
+        }),
+    }
+}

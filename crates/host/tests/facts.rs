@@ -1,0 +1,280 @@
+//! The facts script under real shells, and where programs are missing.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::{
+    fs,
+    io::Write as _,
+    net::TcpListener,
+    os::unix::{fs::symlink, process::CommandExt as _},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use hatchery_host::facts::{Arch, Facts, Listener, Process, Protocol, SCRIPT, Shell, parse};
+use hatchery_sandbox::{packages, progress::Progress};
+
+const RUN: &str = "eval \"$(cat)\"";
+
+/// Runs a program with something on its standard input.
+fn fed(command: &mut Command, input: &[u8]) -> Output {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn facts_by(shell: &[&str]) -> Facts {
+    let sent = SystemTime::now();
+    let mut command = Command::new(shell[0]);
+    let output = fed(
+        command.args(&shell[1..]).args(["-c", RUN]),
+        SCRIPT.as_bytes(),
+    );
+    assert!(output.status.success(), "{shell:?}: {output:?}");
+    assert!(output.stderr.is_empty(), "{shell:?}: {output:?}");
+    parse(&output.stdout, sent, SystemTime::now()).unwrap()
+}
+
+/// Without what changes between two runs, and without what other tests are changing meanwhile.
+fn settled(mut facts: Facts) -> Facts {
+    facts.clock = None;
+    facts.uptime_seconds = None;
+    facts.memory.as_mut().unwrap().available = None;
+    facts.disks = None;
+    facts.interfaces = None;
+    facts.listeners = None;
+    facts.runtimes.clear();
+    let values = facts.sysctls.values_mut();
+    values.for_each(|value| value.truncate(0));
+    facts
+}
+
+/// Installs the packages of these programs where they are missing.
+async fn have(programs: &[&str]) {
+    // Two tests may ask at once, and the package manager serves one.
+    static ONE_BY_ONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_BY_ONE.lock().await;
+    let programs = programs.iter().copied();
+    let missing: Vec<_> = programs
+        .filter(|name| !packages::has_program(name))
+        .collect();
+    if !missing.is_empty() {
+        let installed = packages::install(&missing, &Progress::stderr()).await;
+        installed.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_shell_finds_the_same() {
+    let shells: [&[&str]; 3] = [&["dash"], &["bash"], &["busybox", "ash"]];
+    have(&["dash", "bash", "busybox"]).await;
+    let all: Vec<Facts> = shells.iter().map(|shell| facts_by(shell)).collect();
+    for facts in &all {
+        let clock = facts.clock.as_ref().unwrap();
+        assert!(
+            !clock.is_off_by_more_than(Duration::ZERO),
+            "our own clock is off: {clock:?}"
+        );
+        assert!(clock.uncertainty_micros < 2_000_000, "{clock:?}");
+        let disks = facts.disks.as_ref().unwrap();
+        let root = disks.iter().find(|disk| disk.path == "/").unwrap();
+        assert!(root.space.as_ref().unwrap().size > 0);
+        let interfaces = facts.interfaces.as_ref().unwrap();
+        let loopback = interfaces
+            .iter()
+            .find(|interface| interface.name == "lo")
+            .unwrap();
+        assert!(
+            loopback
+                .addresses
+                .iter()
+                .any(|a| a.address.is_loopback() && a.prefix == 8)
+        );
+        assert!(facts.listeners.is_some() && facts.default_routes.is_some());
+    }
+    let [dash, bash, busybox] = all.try_into().unwrap();
+    // A setting of several digits: a shell that reads byte by byte is told but the first.
+    for facts in [&dash, &bash, &busybox] {
+        assert!(facts.sysctls["kernel.cap_last_cap"].len() > 1);
+    }
+    let dash = settled(dash);
+    assert_eq!(dash, settled(bash));
+    assert_eq!(dash, settled(busybox));
+}
+
+/// This process is told to listen on the socket, and none of the liars nor whom they name. (What
+/// another test just started may hold it too, until it becomes another program.)
+fn assert_holds_alone(listeners: &[Listener], socket: &TcpListener) {
+    let address = socket.local_addr().unwrap();
+    let mut own = listeners.iter().filter(|listener| {
+        listener.protocol == Protocol::Tcp
+            && (listener.address, listener.port) == (address.ip(), address.port())
+    });
+    let processes = &own.next().unwrap().processes;
+    let is_this = |process: &Process| process.pid == std::process::id();
+    let is_lie = |process: &Process| process.pid == 1 || process.name == "sleep";
+    assert!(processes.iter().any(is_this), "{processes:?}");
+    assert!(!processes.iter().any(is_lie), "{processes:?}");
+}
+
+/// Processes that hold files whose names pretend that they, or the first process, have the
+/// sockets of this one.
+struct Liars {
+    processes: Vec<Child>,
+    _directory: tempfile::TempDir,
+}
+
+impl Liars {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let links = fs::read_dir("/proc/self/fd").unwrap();
+        let targets = links.filter_map(|link| fs::read_link(link.unwrap().path()).ok());
+        let targets = targets.map(|target| target.to_string_lossy().into_owned());
+        let mut processes = Vec::new();
+        for socket in targets.filter(|target| target.starts_with("socket:")) {
+            let line = format!("lrwx 1 0 0 64 Nov 1 00:00 9 -> {socket}");
+            let path = directory.path().join(format!("x\n/proc/1/fd:\n{line}"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            let file = fs::File::open(&path).unwrap();
+            let liar = Command::new("sleep").arg("60").stdin(file).spawn();
+            processes.push(liar.unwrap());
+        }
+        assert!(!processes.is_empty());
+        Self {
+            processes,
+            _directory: directory,
+        }
+    }
+}
+
+impl Drop for Liars {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+#[test]
+fn file_names_cannot_pretend_to_be_sockets() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _liars = Liars::start();
+    assert_holds_alone(&facts_by(&["sh"]).listeners.unwrap(), &socket);
+}
+
+/// A directory that is all a process sees, with what the programs put there need to run.
+struct Root(tempfile::TempDir);
+
+impl Root {
+    fn with(program: &str, at: &str) -> Self {
+        let root = Self(tempfile::tempdir().unwrap());
+        for directory in ["bin", "dev", "proc", "sys"] {
+            fs::create_dir(root.0.path().join(directory)).unwrap();
+        }
+        let output = Command::new("ldd").arg(program).output().unwrap();
+        let libraries = String::from_utf8(output.stdout).unwrap();
+        for library in libraries
+            .split_whitespace()
+            .filter(|word| word.starts_with('/'))
+        {
+            let to = root.0.path().join(library.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(library, to).unwrap();
+        }
+        fs::copy(program, root.0.path().join(at)).unwrap();
+        root
+    }
+
+    /// Runs the script there, in a mount namespace that ends with it.
+    fn facts(&self) -> Facts {
+        let enter = "mount --bind \"$1\" \"$1\" && cd \"$1\" && mount -t proc proc proc &&
+            mount --bind /dev dev && mount --bind /sys sys && exec chroot . /bin/sh -c \"$2\"";
+        let sent = SystemTime::now();
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", enter, "enter"])
+            .arg(self.0.path())
+            .arg(SCRIPT)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let facts = parse(&output.stdout, sent, SystemTime::now()).unwrap();
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        assert_eq!(facts.kernel.as_deref(), Some(kernel.trim()));
+        facts
+    }
+}
+
+#[test]
+fn missing_programs_are_missing_facts() {
+    let facts = Root::with("/bin/dash", "bin/sh").facts();
+    assert!(facts.programs.is_empty(), "{:?}", facts.programs);
+    assert_eq!(facts.os.id, None);
+    assert_eq!(facts.package_manager, None);
+    assert_eq!((facts.arch, facts.shell, facts.clock), (None, None, None));
+    assert_eq!((facts.memory, facts.swap, facts.disks), (None, None, None));
+    assert_eq!((facts.interfaces, facts.default_routes), (None, None));
+    assert_eq!(
+        (facts.listeners, facts.resolver, facts.capabilities),
+        (None, None, None)
+    );
+}
+
+/// Where not only the shell but every program is BusyBox's, as on Alpine.
+#[tokio::test]
+async fn a_machine_of_busybox_alone() {
+    have(&["busybox"]).await;
+    let root = Root::with("/bin/busybox", "bin/busybox");
+    let applets = [
+        "cat", "date", "grep", "gzip", "head", "ip", "ls", "readlink", "sh", "stat",
+    ];
+    for applet in applets.iter().chain(&["timeout", "tr", "true", "uname"]) {
+        symlink("busybox", root.0.path().join("bin").join(applet)).unwrap();
+    }
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _liars = Liars::start();
+    let facts = root.facts();
+    assert_eq!(facts.shell, Some(Shell::Busybox));
+    assert_eq!(facts.arch, Some(Arch::from_machine(std::env::consts::ARCH)));
+    assert!(facts.memory.is_some() && facts.capabilities.is_some() && facts.swap.is_some());
+    assert!(facts.sysctls["kernel.cap_last_cap"].len() > 1);
+    // Its `date` knows but whole seconds.
+    let clock = facts.clock.unwrap();
+    assert!(!clock.is_off_by_more_than(Duration::ZERO), "{clock:?}");
+    let disks = facts.disks.unwrap();
+    assert!(
+        disks
+            .iter()
+            .any(|disk| disk.path == "/" && disk.space.is_some()),
+        "{disks:?}"
+    );
+    let interfaces = facts.interfaces.unwrap();
+    assert!(
+        interfaces
+            .iter()
+            .any(|i| i.name == "lo" && i.mtu.is_some() && !i.addresses.is_empty())
+    );
+    assert_holds_alone(&facts.listeners.unwrap(), &socket);
+}
+
+#[test]
+fn a_user_who_is_not_root_learns_less() {
+    let mut command = Command::new("sh");
+    let output = fed(
+        command.uid(65534).gid(65534).args(["-c", RUN]),
+        SCRIPT.as_bytes(),
+    );
+    let facts = parse(&output.stdout, SystemTime::now(), SystemTime::now()).unwrap();
+    assert_eq!(facts.root, Some(false));
+    assert!(facts.kernel.is_some() && facts.listeners.is_some());
+}
+
+#[test]
+fn standard_input_is_left_alone() {
+    let script = format!("{SCRIPT}\nprintf 'rest:'; cat");
+    let output = fed(Command::new("sh").args(["-euc", &script]), b"payload");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.ends_with(" end\nrest:payload"), "{said}");
+}
