@@ -15,7 +15,7 @@ set -e
 find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/log -o -path /var/cache \
   -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/lib/rpm -o -path /var/lib/dnf -o -path /usr/lib/sysimage/rpm \
   -o -path /var/lib/systemd/timers -o -path /var/lib/systemd/random-seed -o -path /var/lib/systemd/deb-systemd-helper-enabled \
-  -o -path /etc/ld.so.cache -o -path /var/lib/ucf -o -path /home/ops/.cache -o -path /root/.cache -o -path /root/.rpmdb \
+  -o -path /etc/ld.so.cache -o -path /var/lib/ucf -o -path '*/.cache' -o -path /root/.rpmdb \
   -o -name '.hatchery-boot*' \) -prune -o -printf '%y %m %U:%G %p\t%l\t' \( -type f -printf '%T@ %s\n' -o -printf '\n' \)
 echo == sums
 find /etc /opt /srv /usr/local /usr/lib/systemd /var/lib /root /home -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/lib/rpm \
