@@ -3,7 +3,7 @@ HATCHERY_CACHE ?= $(HOME)/.cache/hatchery
 CARGO_TARGET_DIR ?= $(HATCHERY_CACHE)/target
 export HATCHERY_CACHE CARGO_TARGET_DIR
 
-.PHONY: help demo demo-down test dist fixtures
+.PHONY: help demo demo-down test soak bench dist fixtures
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -17,6 +17,12 @@ demo-down: ## remove the machines of the demo
 
 test: ## everything: format, lints, unit, integration and end-to-end tests
 	@dev/test
+
+soak: ## hundreds of kills and power cuts, long fuzzing: an hour and more
+	@dev/soak
+
+bench: ## what is measured, as ratios within one run
+	@dev/bench
 
 dist: ## the portable binary with completions, as one tar.gz in dist/
 	@dev/dist

@@ -42,7 +42,10 @@ fn main() {
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let wish = Wish { system: Some(System::Debian), ..Wish::default() };
+        let wish = Wish {
+            system: Some(System::Debian),
+            ..Wish::default()
+        };
         let bench = Bench::new("bench", 6, wish).await;
         throughput(&bench).await;
         round_trips(&bench).await;
@@ -75,12 +78,21 @@ impl client::Handler for AnyKey {
 
 /// russh as it is, without anything of ours around it.
 async fn plain(bench: &Bench, bytes: &[u8]) -> Duration {
-    let config = Arc::new(client::Config { nodelay: true, ..client::Config::default() });
+    let config = Arc::new(client::Config {
+        nodelay: true,
+        ..client::Config::default()
+    });
     let address = (bench.lab.machines[0].address, 22);
     let mut session = client::connect(config, address, AnyKey).await.unwrap();
     let key = Arc::new(load_secret_key(bench.lab.key(), None).unwrap());
     let key = PrivateKeyWithHashAlg::new(key, None);
-    assert!(session.authenticate_publickey("root", key).await.unwrap().success());
+    assert!(
+        session
+            .authenticate_publickey("root", key)
+            .await
+            .unwrap()
+            .success()
+    );
     let begin = Instant::now();
     let mut channel = session.channel_open_session().await.unwrap();
     channel.exec(true, "cat >/root/plain").await.unwrap();
@@ -88,13 +100,18 @@ async fn plain(bench: &Bench, bytes: &[u8]) -> Duration {
     channel.eof().await.unwrap();
     while channel.wait().await.is_some() {}
     let took = begin.elapsed();
-    session.disconnect(Disconnect::ByApplication, "", "en").await.unwrap();
+    session
+        .disconnect(Disconnect::ByApplication, "", "en")
+        .await
+        .unwrap();
     took
 }
 
 async fn throughput(bench: &Bench) {
     let size = 500_000_000;
-    let bytes: Arc<[u8]> = (0..size).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let bytes: Arc<[u8]> = (0..size)
+        .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     let content = Content::bytes(Arc::clone(&bytes));
     let machine = bench.machine(0);
     machine.connection().await.unwrap();
@@ -123,7 +140,9 @@ async fn round_trips(bench: &Bench) {
     machine.connection().await.unwrap();
     let operations = |flavour: &str| -> Vec<_> {
         let content = |n| Content::bytes(format!("{flavour} {n}").into_bytes());
-        (0..200).map(|n| file(format!("/opt/bench/{}/{n}.conf", n % 7), content(n))).collect()
+        (0..200)
+            .map(|n| file(format!("/opt/bench/{}/{n}.conf", n % 7), content(n)))
+            .collect()
     };
     for (what, flavour) in [("changing", "first"), ("asking", "first")] {
         let whole = task(operations(flavour));
@@ -138,7 +157,10 @@ async fn round_trips(bench: &Bench) {
         }
         let begin = Instant::now();
         for operation in operations(flavour) {
-            machine.apply(&task(vec![operation]), &|_| ()).await.unwrap();
+            machine
+                .apply(&task(vec![operation]), &|_| ())
+                .await
+                .unwrap();
         }
         let singly = begin.elapsed();
         println!(
@@ -156,7 +178,13 @@ async fn question(bench: &Bench) {
         bench.furnish(node).await;
     }
     let nothing = |_: hatchery_host::machine::Event<'_>| ();
-    let all = || future::join_all(machines.iter().map(|machine| changes(machine, &whole, &nothing)));
+    let all = || {
+        future::join_all(
+            machines
+                .iter()
+                .map(|machine| changes(machine, &whole, &nothing)),
+        )
+    };
     all().await;
     let mut times = Vec::new();
     for _ in 0..5 {
@@ -166,19 +194,29 @@ async fn question(bench: &Bench) {
         assert!(changed.iter().all(|changes| *changes == 0));
     }
     times.sort();
-    println!("200 operations that are so already, 6 machines at once: {:.2?} at best, {:.2?} as a rule (aim: 1 s)", times[0], times[2]);
+    println!(
+        "200 operations that are so already, 6 machines at once: {:.2?} at best, {:.2?} as a rule (aim: 1 s)",
+        times[0], times[2]
+    );
     for machine in &machines {
         machine.undo(&[], Duration::from_secs(60)).await.unwrap();
     }
 }
 
-async fn changes(machine: &Machine, whole: &Task, watch: &(dyn Fn(hatchery_host::machine::Event<'_>) + Send + Sync)) -> usize {
+async fn changes(
+    machine: &Machine,
+    whole: &Task,
+    watch: &(dyn Fn(hatchery_host::machine::Event<'_>) + Send + Sync),
+) -> usize {
     machine.apply(whole, watch).await.unwrap().changes()
 }
 
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -195,11 +233,14 @@ async fn memory(bench: &Bench) {
     }
     let took = begin.elapsed();
     for group in machines.chunks(25) {
-        for facts in future::join_all(group.iter().map(|m| m.facts(Duration::from_secs(60)))).await {
+        for facts in future::join_all(group.iter().map(|m| m.facts(Duration::from_secs(60)))).await
+        {
             facts.unwrap();
         }
     }
     let each = (resident().saturating_sub(before)) / 200;
-    println!("200 connections, each asked for its facts: {each} KiB each (wanted: below 1024), opened in {took:.1?}");
+    println!(
+        "200 connections, each asked for its facts: {each} KiB each (wanted: below 1024), opened in {took:.1?}"
+    );
     future::join_all(machines.iter().map(Machine::disconnect)).await;
 }

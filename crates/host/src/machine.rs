@@ -5,10 +5,11 @@
 
 mod error;
 mod outcome;
+mod progress;
 
 use std::{
     collections::BTreeSet,
-    fmt,
+    fmt, io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,8 +17,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use futures::FutureExt as _;
 use tokio::{io::AsyncReadExt as _, sync::Mutex, time::timeout};
 
+use self::progress::{Progress, step_title};
 pub use self::{
     error::Error,
     outcome::{Event, Left, Managed, ManagedResource, Outcome, Outlook, Report, Undone},
@@ -112,12 +115,13 @@ impl Machine {
             return Err(self.garbled(&text));
         };
         let managed = Managed::read(&readable(&output[..split]));
-        let facts = facts::parse(&output[split + mark.len()..], sent, received).map_err(|source| {
-            Error::Facts {
-                host: self.name().into(),
-                source,
-            }
-        })?;
+        let facts =
+            facts::parse(&output[split + mark.len()..], sent, received).map_err(|source| {
+                Error::Facts {
+                    host: self.name().into(),
+                    source,
+                }
+            })?;
         Ok((facts, managed))
     }
 
@@ -147,9 +151,9 @@ impl Machine {
             let run = self.new_run();
             let progress = Progress::new(task, &list, watch);
             let sending = self.send(task, &list, &run, &wanted, &progress);
-            let sent = match timeout(end.saturating_duration_since(Instant::now()), sending).await {
-                Ok(sent) => sent,
-                Err(_) => return Err(self.late(task.deadline, &progress.underway())),
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(sent) = timeout(left, sending).await else {
+                return Err(self.late(task.deadline, &progress.underway()));
             };
             let answer = match sent {
                 Ok((answer, bytes)) => {
@@ -158,7 +162,9 @@ impl Machine {
                     answer
                 }
                 Err(error) if error.is_lost() => {
-                    watch(Event::Lost { reason: &error.to_string() });
+                    watch(Event::Lost {
+                        reason: &error.to_string(),
+                    });
                     match self.after_loss(&run, end, &progress).await? {
                         Some(answer) => answer,
                         None => continue,
@@ -179,7 +185,9 @@ impl Machine {
             }
             return self.judge(report, task, &list, &answer);
         }
-        Err(Error::Restless { host: self.name().into() })
+        Err(Error::Restless {
+            host: self.name().into(),
+        })
     }
 
     /// Puts back what only these owners need, or everything when none is named.
@@ -202,7 +210,9 @@ impl Machine {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Restless { host: self.name().into() })
+        Err(Error::Restless {
+            host: self.name().into(),
+        })
     }
 
     async fn send(
@@ -220,10 +230,23 @@ impl Machine {
             .filter_map(|number| Some((*number, list.steps.get(*number)?.payload.clone()?)))
             .collect();
         let connection = self.connection().await.map_err(Error::transport)?;
-        let Running { mut input, mut output, mut errors, exit } =
-            privilege::begin(connection.as_ref(), &self.privilege, TASK).await.map_err(Error::transport)?;
+        let Running {
+            mut input,
+            mut output,
+            mut errors,
+            exit,
+        } = privilege::begin(connection.as_ref(), &self.privilege, TASK)
+            .await
+            .map_err(Error::transport)?;
+        let exit = exit.shared();
+        // A command that has ended reads nothing more, and nobody else would tell the sender.
+        let ended = exit.clone();
         let sending = async move {
-            let sent = stream::send(&mut input, &text, &payloads).await;
+            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let sent = tokio::select! {
+                sent = stream::send(&mut input, &text, &payloads) => sent,
+                _ = ended => Err(stream::Error::Write { source: gone() }),
+            };
             drop(input);
             sent
         };
@@ -235,7 +258,11 @@ impl Machine {
                 if length == 0 {
                     return Ok(());
                 }
-                tracing::debug!(host = self.name(), output = readable(&piece[..length]), "answer");
+                tracing::debug!(
+                    host = self.name(),
+                    output = readable(&piece[..length]),
+                    "answer"
+                );
                 for line in reader.push(&piece[..length])? {
                     progress.take(line);
                 }
@@ -324,7 +351,10 @@ impl Machine {
         let asking = async {
             let connection = self.connection().await.map_err(Error::transport)?;
             let begun = privilege::begin(connection.as_ref(), &self.privilege, QUESTION).await;
-            let finished = begun.map_err(Error::transport)?.finish(question.as_bytes()).await;
+            let finished = begun
+                .map_err(Error::transport)?
+                .finish(question.as_bytes())
+                .await;
             finished.map_err(Error::transport)
         };
         match timeout(deadline, asking).await {
@@ -359,16 +389,31 @@ impl Machine {
                     cluster: cluster.clone(),
                     name: name.clone(),
                 },
-                Line::Busy(run) => Error::Busy { host: host(), run: run.clone() },
-                Line::Needs(program) => Error::Needs { host: host(), program: program.clone() },
-                Line::Stopped(reason) => Error::Stopped { host: host(), reason: reason.clone() },
+                Line::Busy(run) => Error::Busy {
+                    host: host(),
+                    run: run.clone(),
+                },
+                Line::Needs(program) => Error::Needs {
+                    host: host(),
+                    program: program.clone(),
+                },
+                Line::Stopped(reason) => Error::Stopped {
+                    host: host(),
+                    reason: reason.clone(),
+                },
                 _ => continue,
             });
         }
         Ok(())
     }
 
-    fn judge(&self, mut report: Report, task: &Task, list: &List, answer: &Answer) -> Result<Report, Error> {
+    fn judge(
+        &self,
+        mut report: Report,
+        task: &Task,
+        list: &List,
+        answer: &Answer,
+    ) -> Result<Report, Error> {
         report.outcomes = Outcome::of(task, &list.steps, answer);
         let failed = answer.steps.iter().find_map(|(number, line)| match line {
             Line::Failed(_, text) => Some((*number, text.clone())),
@@ -424,17 +469,6 @@ impl Machine {
     }
 }
 
-fn step_title(task: &Task, list: &List, number: usize) -> String {
-    let Some(step) = list.steps.get(number) else {
-        return format!("step {number}");
-    };
-    let operation = task.operations().get(step.operation);
-    step.detail
-        .clone()
-        .or_else(|| operation.map(crate::operation::Operation::title))
-        .unwrap_or_default()
-}
-
 /// The last of what a command complains of, however much that is.
 async fn last_words(errors: &mut transport::Reader) -> String {
     let (mut kept, mut piece) = (Vec::new(), vec![0; 4096]);
@@ -444,52 +478,4 @@ async fn last_words(errors: &mut transport::Reader) -> String {
         kept.drain(..excess);
     }
     readable(&kept).trim().to_owned()
-}
-
-/// What has been heard of a task so far, also when the waiting for it is given up.
-struct Progress<'a> {
-    task: &'a Task,
-    list: &'a List,
-    watch: &'a (dyn Fn(Event<'_>) + Send + Sync),
-    answer: std::sync::Mutex<Answer>,
-}
-
-impl<'a> Progress<'a> {
-    fn new(task: &'a Task, list: &'a List, watch: &'a (dyn Fn(Event<'_>) + Send + Sync)) -> Self {
-        Self {
-            task,
-            list,
-            watch,
-            answer: std::sync::Mutex::default(),
-        }
-    }
-
-    fn take(&self, line: Line) {
-        match &line {
-            Line::Start(number) => (self.watch)(Event::Step {
-                title: &step_title(self.task, self.list, *number),
-            }),
-            Line::Waiting(run) => (self.watch)(Event::Waiting { run }),
-            Line::Fenced(run) => (self.watch)(Event::Fenced { run }),
-            _ => {}
-        }
-        self.lock().take(line);
-    }
-
-    fn answer(&self) -> Answer {
-        self.lock().clone()
-    }
-
-    fn underway(&self) -> String {
-        let underway = self.lock().underway();
-        underway.map_or_else(
-            || "sending the task".into(),
-            |number| step_title(self.task, self.list, number),
-        )
-    }
-
-    /// A panic in `watch` does not make what was heard wrong.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Answer> {
-        self.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }

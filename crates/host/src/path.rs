@@ -164,7 +164,17 @@ mod tests {
             assert_eq!(MachinePath::new(good).unwrap().as_str(), good);
         }
         for bad in [
-            "", "etc", "/", "/etc/", "//etc", "/etc/../x", "/./x", "/a\nb", "/a\\b", "/a ", "/a\u{7f}",
+            "",
+            "etc",
+            "/",
+            "/etc/",
+            "//etc",
+            "/etc/../x",
+            "/./x",
+            "/a\nb",
+            "/a\\b",
+            "/a ",
+            "/a\u{7f}",
         ] {
             assert!(MachinePath::new(bad).is_err(), "{bad:?}");
         }

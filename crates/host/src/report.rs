@@ -221,7 +221,9 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_is_shown_without_its_escapes() {
-        let error = Reader::default().push(b"\x1b[31mWelcome\x07 to\n").unwrap_err();
+        let error = Reader::default()
+            .push(b"\x1b[31mWelcome\x07 to\n")
+            .unwrap_err();
         assert_eq!(error, Garbled("[31mWelcome to".into()));
         assert!(Reader::default().push(b"failed 0 99999999999\n").is_err());
     }

@@ -208,7 +208,12 @@ impl List {
                 let up = self.directory_etc(number);
                 let line = entry.line();
                 let arguments = [line.as_str(), &key("hosts", ""), &up];
-                self.step(number, "hosts_entry", &key("hosts_entry", &line), &arguments);
+                self.step(
+                    number,
+                    "hosts_entry",
+                    &key("hosts_entry", &line),
+                    &arguments,
+                );
             }
             Operation::Hostname(name) => {
                 let up = self.directory_etc(number);
@@ -234,8 +239,7 @@ impl List {
                 };
                 let references = images.references().join(" ");
                 let name = format!("{store} {references}");
-                let step =
-                    self.step(number, "image", &key("image", &name), &[store, &references]);
+                let step = self.step(number, "image", &key("image", &name), &[store, &references]);
                 self.steps[step].payload = Some(Payload {
                     content: images.archive.clone(),
                     access: None,

@@ -67,6 +67,9 @@ const PIECE: usize = 256 * 1024;
 /// A record of tar: readers take so much at once and would wait for it.
 const RECORD: u64 = 10_240;
 
+/// Files of an archive, each with the number of the step that needs it.
+type Wanted = (Arc<Archive>, Vec<(String, usize)>);
+
 /// Sends a script with contents, each by the number of its step. Gives the number of bytes.
 pub(crate) async fn send(
     writer: &mut (dyn AsyncWrite + Send + Unpin),
@@ -75,7 +78,7 @@ pub(crate) async fn send(
 ) -> Result<u64, Error> {
     let mut stream = Stream { writer, sent: 0 };
     stream.whole("run", None, script.as_bytes()).await?;
-    let mut archives: BTreeMap<PathBuf, (Arc<Archive>, Vec<(String, usize)>)> = BTreeMap::new();
+    let mut archives: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
     for (number, payload) in payloads {
         let name = format!("f/{number}");
         let access = payload.access.as_ref();
@@ -90,8 +93,10 @@ pub(crate) async fn send(
             }
         }
     }
-    let accesses: BTreeMap<usize, &Payload> =
-        payloads.iter().map(|(number, payload)| (*number, payload)).collect();
+    let accesses: BTreeMap<usize, &Payload> = payloads
+        .iter()
+        .map(|(number, payload)| (*number, payload))
+        .collect();
     for (archive, mut wanted) in archives.into_values() {
         // One pass gives every file once; a second step with the same file takes another.
         while !wanted.is_empty() {
@@ -122,13 +127,20 @@ impl Stream<'_> {
         self.writer.write_all(bytes).await.context(WriteSnafu)
     }
 
-    async fn header(&mut self, name: &str, access: Option<&Access>, size: u64) -> Result<(), Error> {
+    async fn header(
+        &mut self,
+        name: &str,
+        access: Option<&Access>,
+        size: u64,
+    ) -> Result<(), Error> {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Regular);
         // Names are our own and short; those of users and groups are checked words.
         let named = header.set_path(name);
-        let named = named.and_then(|()| header.set_username(access.map_or("root", |a| a.owner.as_str())));
-        let named = named.and_then(|()| header.set_groupname(access.map_or("root", |a| a.group.as_str())));
+        let named =
+            named.and_then(|()| header.set_username(access.map_or("root", |a| a.owner.as_str())));
+        let named =
+            named.and_then(|()| header.set_groupname(access.map_or("root", |a| a.group.as_str())));
         named.context(WriteSnafu)?;
         header.set_uid(0);
         header.set_gid(0);
@@ -144,7 +156,12 @@ impl Stream<'_> {
         self.bytes(&vec![0; missing]).await
     }
 
-    async fn whole(&mut self, name: &str, access: Option<&Access>, bytes: &[u8]) -> Result<(), Error> {
+    async fn whole(
+        &mut self,
+        name: &str,
+        access: Option<&Access>,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         self.header(name, access, bytes.len() as u64).await?;
         self.bytes(bytes).await?;
         self.pad(bytes.len() as u64, 512).await
@@ -166,7 +183,10 @@ impl Stream<'_> {
         let (mut buffer, mut left) = (vec![0; PIECE], size);
         while left > 0 {
             let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-            let length = file.read(&mut buffer[..length]).await.context(ReadSnafu { path })?;
+            let length = file
+                .read(&mut buffer[..length])
+                .await
+                .context(ReadSnafu { path })?;
             ensure!(length > 0, ChangedSnafu { path });
             self.bytes(&buffer[..length]).await?;
             left -= length as u64;
@@ -194,7 +214,9 @@ impl Stream<'_> {
         let reader = task::spawn_blocking(move || {
             let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
             reading.read_selected(&names, |entry, contents| {
-                sender.blocking_send(Part::Begin(entry.path.to_string())).map_err(gone)?;
+                sender
+                    .blocking_send(Part::Begin(entry.path.to_string()))
+                    .map_err(gone)?;
                 loop {
                     let mut piece = vec![0; PIECE];
                     let length = contents.read(&mut piece)?;

@@ -76,7 +76,10 @@ pub enum Error {
         reason: String,
     },
     /// The stream arrived, but its script did not begin: a full disk above all.
-    #[snafu(display("{host}: cannot unpack the task there ({exit}): {complaint}"))]
+    #[snafu(display(
+        "{host}: cannot unpack the task there{} ({exit}): {complaint}",
+        if is_full(complaint) { ", no space left" } else { "" }
+    ))]
     NotBegun {
         /// The machine.
         host: String,
@@ -131,8 +134,10 @@ impl Error {
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Transport { source } => return source.remedy(),
-            Self::Step { output, .. } | Self::NotBegun { complaint: output, .. }
-                if output.contains("No space left") =>
+            Self::Step { output, .. }
+            | Self::NotBegun {
+                complaint: output, ..
+            } if is_full(output) =>
             {
                 "free some space on the machine's disk, then run again: it continues where it stopped".into()
             }
@@ -158,4 +163,11 @@ impl Error {
             Self::Stopped { .. } | Self::NotBegun { .. } | Self::Facts { .. } => return None,
         })
     }
+}
+
+/// tar and its like say it in several ways.
+pub(super) fn is_full(words: &str) -> bool {
+    ["No space left", "Wrote only", "short write", "Disk quota exceeded"]
+        .iter()
+        .any(|sign| words.contains(sign))
 }

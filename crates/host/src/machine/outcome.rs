@@ -189,7 +189,11 @@ impl Managed {
                     kind,
                     name,
                     state: (second != "-").then_some(second),
-                    owners: third.split(',').filter(|o| !o.is_empty()).map(str::to_owned).collect(),
+                    owners: third
+                        .split(',')
+                        .filter(|o| !o.is_empty())
+                        .map(str::to_owned)
+                        .collect(),
                 });
             }
         }

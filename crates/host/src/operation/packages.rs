@@ -119,10 +119,7 @@ mod tests {
     #[test]
     fn names_of_files_tell_name_and_version() {
         let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
-        assert_eq!(
-            read("etcd-3.4.14-2.aarch64.rpm"),
-            pair("etcd", "3.4.14-2")
-        );
+        assert_eq!(read("etcd-3.4.14-2.aarch64.rpm"), pair("etcd", "3.4.14-2"));
         assert_eq!(
             read("nginx-mod-http-perl-1.18.0-3.oe1.x86_64.rpm"),
             pair("nginx-mod-http-perl", "1.18.0-3.oe1")
@@ -131,7 +128,10 @@ mod tests {
             read("socat_1.7.4.4-2_amd64.deb"),
             pair("socat", "1.7.4.4-2")
         );
-        assert_eq!(read("g++_4%3a12.2.0-3_amd64.deb"), pair("g++", "4:12.2.0-3"));
+        assert_eq!(
+            read("g++_4%3a12.2.0-3_amd64.deb"),
+            pair("g++", "4:12.2.0-3")
+        );
         assert_eq!(
             read("libnetfilter_cthelper_1.0.1-1_amd64.deb"),
             pair("libnetfilter-cthelper", "1.0.1-1")

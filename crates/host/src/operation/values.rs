@@ -141,14 +141,23 @@ mod tests {
     fn units_are_named_with_their_suffix() {
         assert!(UnitName::new("kubelet.service").is_ok());
         assert!(UnitName::new("getty@tty1.service").is_ok());
-        for bad in ["kubelet", ".service", "a b.service", "-x.service", "a;b.service"] {
+        for bad in [
+            "kubelet",
+            ".service",
+            "a b.service",
+            "-x.service",
+            "a;b.service",
+        ] {
             assert!(UnitName::new(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn ports_and_modes_have_bounds() {
-        assert_eq!(Port::range(30000, 32767).unwrap().to_string(), "30000-32767");
+        assert_eq!(
+            Port::range(30000, 32767).unwrap().to_string(),
+            "30000-32767"
+        );
         assert!(Port::one(0).is_err());
         assert!(Port::range(2, 1).is_err());
         assert!(Mode::new(0o10000).is_err());

@@ -24,11 +24,13 @@ set -u
 umask 077
 LC_ALL=C
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export LC_ALL PATH
+TZ=UTC0
+export LC_ALL PATH TZ
 nl='
 '
 S=$R/var/lib/hatchery
-form='%d %a %U %G %s %Y %Z %i %f %n'
+# The time of the last change of any kind, with fractions of a second; no program can set it back.
+form='%d %a %U %G %s %z %i %f %n'
 out=/dev/null
 reload= hosts_own= transaction=
 rehash= changed= news= wanting= seq=0
@@ -120,7 +122,7 @@ find_carrier() {
 
 # The kernel frees the lock when the last process of a run is gone, however it went.
 take_lock() {
-  command -v flock >/dev/null || { say "needs flock"; finish failed; }
+  command -v flock >/dev/null || { say "needs flock"; cd / && rm -rf "${T:-/nowhere}" && rmdir "$S/in" "$S" 2>/dev/null; finish failed; }
   while :; do
     exec 9>>"$S/lock"
     if ! flock -n 9; then
@@ -277,7 +279,7 @@ mounted_below() {
 
 # The next line of `stat`, which names what exists in the order of the operations.
 next() {
-  IFS=' ' read -r st_d st_a st_u st_g st_s st_y st_z st_i st_f st_n <&3 || st_n=
+  IFS=' ' read -r st_d st_a st_u st_g st_s st_day st_time st_zone st_i st_f st_n <&3 || st_n=
 }
 
 needs() {
@@ -397,7 +399,7 @@ file() {
         else
           is=
           [ -n "$verify" ] || [ ! -f "$S/record/$2.is" ] || IFS= read -r is <"$S/record/$2.is"
-          if [ "${is#* }" = "$st_s $st_y $st_z $st_i" ]; then
+          if [ "${is#* }" = "$st_s $st_day $st_time $st_zone $st_i" ]; then
             [ "${is%% *}" = "$9" ] || need=content
           else
             need=hash
@@ -458,7 +460,7 @@ file() {
     if [ "$st_n" = "$R$3" ]; then
       [ "$st_s" = "$8" ] || fail "$1" "$R$3 has $st_s bytes instead of $8"
       [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || fail "$1" "$R$3 is $st_a $st_u:$st_g instead of $5 $6:$7; is there such a user and group?"
-      [ ! -f "$S/record/$2" ] || printf '%s\n' "$9 $st_s $st_y $st_z $st_i" >"$S/record/$2.is"
+      [ ! -f "$S/record/$2" ] || printf '%s\n' "$9 $st_s $st_day $st_time $st_zone $st_i" >"$S/record/$2.is"
       next
     fi
     ;;
@@ -764,7 +766,7 @@ firewall() {
       case " $wall_now " in *" $3/$4 "*) ;; *) need=closed ;; esac
       case " $wall_kept " in *" $3/$4 "*) ;; *) need=${need:-not-permanent} ;; esac
       ;;
-    ufw) case "$nl$wall_kept$nl" in *"${nl}ufw allow $3/$4$nl"*) ;; *) need=closed ;; esac ;;
+    ufw) ufw_name "$3/$4"; case "$nl$wall_kept$nl" in *"${nl}ufw allow $ufw_name$nl"*) ;; *) need=closed ;; esac ;;
     esac
     needs "$1" "$need"
     ;;
@@ -797,11 +799,17 @@ firewall() {
       *) within 60 firewall-cmd --permanent --zone="$zone" --add-port="$3/$4" || fail "$1" "firewalld does not open $3/$4 for good" ;;
       esac
       ;;
-    ufw) within 60 ufw allow "$3/$4" || fail "$1" "ufw does not open $3/$4" ;;
+    ufw) ufw_name "$3/$4"; within 60 ufw allow "$ufw_name" || fail "$1" "ufw does not open $3/$4" ;;
     esac
     done_deed "$1"
     ;;
   esac
+}
+
+# A range is written with a colon there.
+ufw_name() {
+  ufw_name=$1
+  case $1 in *-*) ufw_name=${1%%-*}:${1#*-} ;; esac
 }
 
 look_firewall() {
@@ -1335,7 +1343,7 @@ restore_firewall() {
     case $* in *now*) within 60 firewall-cmd --zone="$1" --remove-port="$l_name" || return ;; esac
     case $* in *kept*) within 60 firewall-cmd --permanent --zone="$1" --remove-port="$l_name" ;; esac
     ;;
-  ufw) within 60 ufw delete allow "$l_name" ;;
+  ufw) ufw_name "$l_name" && within 60 ufw delete allow "$ufw_name" ;;
   esac
 }
 
@@ -1453,7 +1461,7 @@ managed() {
     state=-
     case $l_kind in
     file)
-      if [ -f "$f.is" ] && IFS= read -r is <"$f.is" && [ "${is#* }" = "$(stat -c '%s %Y %Z %i' "$R$l_name" 2>/dev/null)" ]; then
+      if [ -f "$f.is" ] && IFS= read -r is <"$f.is" && [ "${is#* }" = "$(stat -c '%s %z %i' "$R$l_name" 2>/dev/null)" ]; then
         state=${is%% *}
       else
         state=$(sha256sum "$R$l_name" 2>/dev/null) && state=${state%% *} || state=absent

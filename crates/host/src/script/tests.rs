@@ -73,9 +73,17 @@ fn mixture(flavour: &str) -> Vec<Operation> {
         link("/etc/link", &format!("target-{flavour}")),
         link("/etc/to-directory", "elsewhere"),
         Operation::Absent(path("/etc/unwanted")),
-        file("/etc/systemd/system/ours.service", &format!("# {flavour}\n"), 0o644),
+        file(
+            "/etc/systemd/system/ours.service",
+            &format!("# {flavour}\n"),
+            0o644,
+        ),
         unit("ours.service", &["/etc/systemd/system/ours.service"]),
-        file("/etc/systemd/system/theirs.service", &format!("# {flavour}\n"), 0o644),
+        file(
+            "/etc/systemd/system/theirs.service",
+            &format!("# {flavour}\n"),
+            0o644,
+        ),
         unit("theirs.service", &["/etc/systemd/system/theirs.service"]),
         Operation::Sysctl(Sysctl::new("net.ipv4.ip_forward", "1").unwrap()),
         Operation::Sysctl(Sysctl::new("net.ipv4.ip_local_port_range", "1024  65535").unwrap()),
@@ -114,12 +122,23 @@ fn every_shell_applies_once_and_puts_back_exactly() {
         let task = task("role", mixture("first"));
 
         let seen = place.look(&task);
-        assert!(seen.steps.values().any(|line| matches!(line, Line::Would(..))));
+        assert!(
+            seen.steps
+                .values()
+                .any(|line| matches!(line, Line::Would(..)))
+        );
         assert_same(&place.snapshot(), &before, "looking changes nothing");
 
         let first = place.apply(&task);
         assert_eq!(first.end.as_deref(), Some("ok"), "{shell:?}: {first:?}");
-        assert!(first.steps.values().filter(|l| matches!(l, Line::Changed(_))).count() >= 20);
+        assert!(
+            first
+                .steps
+                .values()
+                .filter(|l| matches!(l, Line::Changed(_)))
+                .count()
+                >= 20
+        );
         let made = place.snapshot_without_record();
 
         let again = place.apply_without_contents(&task);
@@ -157,14 +176,21 @@ fn what_another_owner_needs_stays() {
     let place = Place::new(SHELLS[0]);
     let before = place.snapshot();
     let shared = file("/etc/shared.conf", "shared", 0o644);
-    let first = task("etcd", vec![shared.clone(), file("/etc/etcd.conf", "e", 0o644)]);
+    let first = task(
+        "etcd",
+        vec![shared.clone(), file("/etc/etcd.conf", "e", 0o644)],
+    );
     let second = task("worker", vec![shared, unit("theirs.service", &[])]);
     place.apply(&first);
     let half = place.snapshot_without_record();
     place.apply(&second);
 
     place.undo(&[word("worker")]);
-    assert_same(&place.snapshot_without_record(), &half, "the other owner's things are there");
+    assert_same(
+        &place.snapshot_without_record(),
+        &half,
+        "the other owner's things are there",
+    );
     place.undo(&[word("etcd")]);
     assert_same(&place.snapshot(), &before, "nobody needs anything");
 }
@@ -176,8 +202,19 @@ fn contents_that_are_missing_are_asked_for_and_nothing_is_done() {
     let before = place.snapshot_without_record();
     let answer = place.apply_without_contents(&task);
     assert_eq!(answer.end.as_deref(), Some("wanting"), "{answer:?}");
-    assert_eq!(answer.steps.values().filter(|l| matches!(l, Line::Wanting(_))).count(), 5);
-    assert_same(&place.snapshot_without_record(), &before, "nothing was done");
+    assert_eq!(
+        answer
+            .steps
+            .values()
+            .filter(|l| matches!(l, Line::Wanting(_)))
+            .count(),
+        5
+    );
+    assert_same(
+        &place.snapshot_without_record(),
+        &before,
+        "nothing was done",
+    );
 }
 
 #[test]
@@ -189,14 +226,21 @@ fn somebody_elses_edit_is_noticed_and_corrected() {
     let edited = place.root().join("etc/there.conf");
     fs::write(&edited, "FIRST").unwrap();
     let answer = place.look(&task);
-    let would: Vec<_> = answer.steps.values().filter(|l| matches!(l, Line::Would(..))).collect();
+    let would: Vec<_> = answer
+        .steps
+        .values()
+        .filter(|l| matches!(l, Line::Would(..)))
+        .collect();
     assert_eq!(would.len(), 1, "{would:?}");
     assert!(matches!(would[0], Line::Would(_, reason) if reason == "content"));
     place.apply(&task);
     assert_eq!(fs::read_to_string(&edited).unwrap(), "first");
     fs::set_permissions(&edited, fs::Permissions::from_mode(0o666)).unwrap();
     place.apply_without_contents(&task);
-    assert_eq!(fs::metadata(&edited).unwrap().permissions().mode() & 0o7777, 0o644);
+    assert_eq!(
+        fs::metadata(&edited).unwrap().permissions().mode() & 0o7777,
+        0o644
+    );
 }
 
 #[test]
@@ -204,10 +248,22 @@ fn another_cluster_is_refused() {
     let place = Place::new(SHELLS[0]);
     place.apply(&task("role", mixture("first")));
     let made = place.snapshot_without_record();
-    let answer = place.as_cluster("other").apply(&task("role", mixture("second")));
-    assert_eq!(answer.others.last(), Some(&Line::Held("c1".into(), "one".into())));
-    assert_eq!(place.as_cluster("other").undo(&[]).others.last(), Some(&Line::Held("c1".into(), "one".into())));
-    assert_same(&place.snapshot_without_record(), &made, "nothing was touched");
+    let answer = place
+        .as_cluster("other")
+        .apply(&task("role", mixture("second")));
+    assert_eq!(
+        answer.others.last(),
+        Some(&Line::Held("c1".into(), "one".into()))
+    );
+    assert_eq!(
+        place.as_cluster("other").undo(&[]).others.last(),
+        Some(&Line::Held("c1".into(), "one".into()))
+    );
+    assert_same(
+        &place.snapshot_without_record(),
+        &made,
+        "nothing was touched",
+    );
 }
 
 #[test]
@@ -233,8 +289,15 @@ fn a_step_that_fails_says_why_and_what_came_before_stays_recorded() {
             Line::Failed(_, text) => Some(text.clone()),
             _ => None,
         });
-        assert_eq!(failed.as_deref(), Some("some last words\nand more"), "{shell:?}");
-        assert_eq!(fs::read_to_string(place.root().join("etc/there.conf")).unwrap(), "x");
+        assert_eq!(
+            failed.as_deref(),
+            Some("some last words\nand more"),
+            "{shell:?}"
+        );
+        assert_eq!(
+            fs::read_to_string(place.root().join("etc/there.conf")).unwrap(),
+            "x"
+        );
         assert!(!place.root().join("etc/after").exists());
         place.undo(&[]);
         assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
@@ -249,7 +312,11 @@ fn others_files_in_our_directory_stay() {
     fs::write(place.root().join("var/lib/data/grown"), "x").unwrap();
     let answer = place.undo(&[]);
     assert_eq!(answer.end.as_deref(), Some("ok"));
-    assert!(answer.others.contains(&Line::Kept("directory /etc/new/deep".into())));
+    assert!(
+        answer
+            .others
+            .contains(&Line::Kept("directory /etc/new/deep".into()))
+    );
     assert!(place.root().join("etc/new/deep/theirs").exists());
     assert!(!place.root().join("var/lib/data/grown").exists());
     assert!(place.root().join("var/lib/data/theirs").exists());

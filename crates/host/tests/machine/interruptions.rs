@@ -35,7 +35,9 @@ struct Moments(u64);
 impl Moments {
     fn new(what: &str) -> Self {
         let since = std::time::UNIX_EPOCH.elapsed().unwrap();
-        let seed = env::var("HATCHERY_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = env::var("HATCHERY_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or(since.as_nanos() as u64) | 1;
         eprintln!("{what}: HATCHERY_SEED={seed}");
         Self(seed)
@@ -50,17 +52,27 @@ impl Moments {
 }
 
 fn rounds() -> usize {
-    env::var("HATCHERY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
+    env::var("HATCHERY_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(3)
 }
 
 async fn bench(name: &str) -> (Bench, Snapshot) {
-    let wish = Wish { system: Some(System::Debian), ..Wish::default() };
+    let wish = Wish {
+        system: Some(System::Debian),
+        ..Wish::default()
+    };
     let bench = Bench::new(name, 1, wish).await;
     bench.furnish(&bench.lab.machines[0]).await;
     // As it is after a start, since some of the rounds end with one.
     let machine = bench.lab.machines[0].name.clone();
     bench.lab.fault(&machine, MachineFault::Stop).await.unwrap();
-    bench.lab.fault(&machine, MachineFault::Start).await.unwrap();
+    bench
+        .lab
+        .fault(&machine, MachineFault::Start)
+        .await
+        .unwrap();
     let before = Snapshot::of(&bench.lab.machines[0]).await;
     (bench, before)
 }
@@ -78,14 +90,27 @@ async fn undisturbed(machine: &Machine, task: &Task) -> Duration {
 /// Every second time the task is finished first, with another wish.
 async fn recover(bench: &Bench, before: &Snapshot, round: usize, when: &str) {
     let machine = bench.machine(0);
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         let task = work::two_hundred(System::Debian, "second").await;
-        let report = machine.apply(&task, &|_| ()).await.unwrap_or_else(|error| panic!("{when}: {error}"));
-        assert!(report.outcomes.iter().all(|o| !matches!(o, hatchery_host::machine::Outcome::Failed)));
+        let report = machine
+            .apply(&task, &|_| ())
+            .await
+            .unwrap_or_else(|error| panic!("{when}: {error}"));
+        assert!(
+            report
+                .outcomes
+                .iter()
+                .all(|o| !matches!(o, hatchery_host::machine::Outcome::Failed))
+        );
     }
-    let undone = machine.undo(&[], DEADLINE).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+    let undone = machine
+        .undo(&[], DEADLINE)
+        .await
+        .unwrap_or_else(|error| panic!("{when}: {error}"));
     assert!(undone.left.is_empty(), "{when}: {:?}", undone.left);
-    Snapshot::of(&bench.lab.machines[0]).await.assert_same(before, when);
+    Snapshot::of(&bench.lab.machines[0])
+        .await
+        .assert_same(before, when);
     machine.disconnect().await;
 }
 
@@ -102,7 +127,13 @@ async fn power_cuts() {
         assert!(!matches!(cut, Ok(Err(_))), "{cut:?}");
         bench.lab.fault(&name, MachineFault::Stop).await.unwrap();
         bench.lab.fault(&name, MachineFault::Start).await.unwrap();
-        recover(&bench, &before, round, &format!("power cut {round} after {at:?} of {took:?}")).await;
+        recover(
+            &bench,
+            &before,
+            round,
+            &format!("power cut {round} after {at:?} of {took:?}"),
+        )
+        .await;
     }
     eprintln!("{} power cuts", rounds());
 }
@@ -130,9 +161,19 @@ async fn killed_processes() {
     for round in 0..rounds() {
         let at = moments.below(took);
         let lab = &bench.lab;
-        let given = format!("{}|{}|{}", lab.machines[0].address, lab.key().display(), lab.known_hosts().display());
+        let given = format!(
+            "{}|{}|{}",
+            lab.machines[0].address,
+            lab.key().display(),
+            lab.known_hosts().display()
+        );
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "interruptions::child", "--nocapture"])
+            .args([
+                "--ignored",
+                "--exact",
+                "interruptions::child",
+                "--nocapture",
+            ])
             .env(CHILD, given)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -144,13 +185,21 @@ async fn killed_processes() {
         let mut line = String::new();
         while !line.contains("begins") {
             line.clear();
-            let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line).await.unwrap();
+            let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line)
+                .await
+                .unwrap();
             assert!(read > 0, "the child ended early");
         }
         tokio::time::sleep(at).await;
         child.start_kill().unwrap();
         child.wait().await.unwrap();
-        recover(&bench, &before, round, &format!("kill {round} after {at:?} of {took:?}")).await;
+        recover(
+            &bench,
+            &before,
+            round,
+            &format!("kill {round} after {at:?} of {took:?}"),
+        )
+        .await;
     }
     eprintln!("{} killed processes", rounds());
 }
@@ -178,7 +227,10 @@ async fn lost_connections() {
                 *lost.lock().unwrap() += 1;
             }
         };
-        let report = machine.apply(&task, &watch).await.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        let report = machine
+            .apply(&task, &watch)
+            .await
+            .unwrap_or_else(|error| panic!("{fault:?}: {error}"));
         assert!(*lost.lock().unwrap() > 0, "{fault:?} did nothing");
         assert!(connector.connects() > 1);
         assert_eq!(report.outcomes.len(), 200);
@@ -203,14 +255,24 @@ async fn an_orphan_is_fenced_off() {
     task.deadline = Duration::from_secs(3);
     let first = bench.machine(0);
     let error = first.apply(&task, &|_| ()).await.unwrap_err();
-    assert!(error.to_string().contains("step hang was not done within 3 s"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("step hang was not done within 3 s"),
+        "{error}"
+    );
 
     // As long as its connection lives it is somebody's, and the machine is busy.
     let mut second = bench.machine(0);
     second.patience = Duration::from_secs(1);
     let other = work::two_hundred(System::Debian, "first").await;
     let error = second.apply(&other, &|_| ()).await.unwrap_err();
-    assert!(error.to_string().contains("is being worked on by another run"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("is being worked on by another run"),
+        "{error}"
+    );
 
     first.disconnect().await;
     let fenced = std::sync::Mutex::new(false);

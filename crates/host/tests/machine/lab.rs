@@ -67,7 +67,10 @@ impl Bench {
             user: self.lab.settings.user.clone(),
             auth: auth.clone(),
             host_key: host_key.clone(),
-            jumps: bastion.map(|bastion| hop(bastion.address.to_string())).into_iter().collect(),
+            jumps: bastion
+                .map(|bastion| hop(bastion.address.to_string()))
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -78,15 +81,19 @@ impl Bench {
             keep_alive: Duration::from_secs(2),
             ..Patience::default()
         };
-        Arc::new(Ssh::new(self.target(number), patience, self.bastions.clone()))
+        Arc::new(Ssh::new(
+            self.target(number),
+            patience,
+            self.bastions.clone(),
+        ))
     }
 
     pub(crate) fn privilege(&self) -> Privilege {
         if self.lab.settings.user == "root" {
             return Privilege::Root;
         }
-        let password = (self.lab.settings.sudo == Sudo::Password)
-            .then(|| self.lab.password().unwrap().into());
+        let password =
+            (self.lab.settings.sudo == Sudo::Password).then(|| self.lab.password().unwrap().into());
         Privilege::Sudo { password }
     }
 
@@ -120,7 +127,9 @@ impl Bench {
 
 /// As root on the machine, without SSH.
 pub(crate) async fn inside(node: &Node, script: &str) -> String {
-    docker::run(&["exec", &node.container(), "bash", "-c", script]).await.unwrap()
+    docker::run(&["exec", &node.container(), "bash", "-c", script])
+        .await
+        .unwrap()
 }
 
 /// A machine that another process of this test made, as root.

@@ -10,6 +10,7 @@
 mod interruptions;
 mod lab;
 mod refusals;
+mod services;
 mod snapshot;
 mod work;
 
@@ -35,7 +36,9 @@ async fn there_and_back(name: &str, wish: Wish) {
     assert_eq!(task.operations().len(), 200);
     let outlook = machine.look(&task).await.unwrap();
     let expected = outlook.iter().filter(|o| **o != Outlook::Unchanged).count();
-    Snapshot::of(node).await.assert_same(&before, "facts and looking change nothing");
+    Snapshot::of(node)
+        .await
+        .assert_same(&before, "facts and looking change nothing");
 
     let steps = Mutex::new(0);
     let count = |event: Event<'_>| {
@@ -48,17 +51,35 @@ async fn there_and_back(name: &str, wish: Wish) {
     assert_eq!(report.changes(), expected, "as foreseen");
     assert!(report.changes() > 190, "{}", report.changes());
     assert!(*steps.lock().unwrap() >= report.changes());
-    eprintln!("{name}: {} changes, {} bytes sent", report.changes(), report.bytes_sent);
+    eprintln!(
+        "{name}: {} changes, {} bytes sent",
+        report.changes(),
+        report.bytes_sent
+    );
 
     let again = machine.apply(&task, &|_| ()).await.unwrap();
     assert_eq!((again.changes(), again.round_trips), (0, 1));
-    assert!(again.bytes_sent < 150_000, "only the question: {}", again.bytes_sent);
-    assert!(machine.look(&task).await.unwrap().iter().all(|o| *o == Outlook::Unchanged));
+    assert!(
+        again.bytes_sent < 150_000,
+        "only the question: {}",
+        again.bytes_sent
+    );
+    assert!(
+        machine
+            .look(&task)
+            .await
+            .unwrap()
+            .iter()
+            .all(|o| *o == Outlook::Unchanged)
+    );
     let (_, managed) = machine.facts(Duration::from_secs(30)).await.unwrap();
     assert_eq!(managed.cluster, Some(("c1".into(), "one".into())));
     assert!(managed.resources.len() > 190, "{}", managed.resources.len());
 
-    let other = machine.apply(&work::two_hundred(bench.system(), "second").await, &|_| ()).await.unwrap();
+    let other = machine
+        .apply(&work::two_hundred(bench.system(), "second").await, &|_| ())
+        .await
+        .unwrap();
     assert!(other.changes() > 100, "{}", other.changes());
 
     let undone = machine.undo(&[], Duration::from_secs(120)).await.unwrap();
@@ -70,7 +91,14 @@ async fn there_and_back(name: &str, wish: Wish) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn debian_as_root() {
-    there_and_back("t-there", Wish { system: Some(System::Debian), ..Wish::default() }).await;
+    there_and_back(
+        "t-there",
+        Wish {
+            system: Some(System::Debian),
+            ..Wish::default()
+        },
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

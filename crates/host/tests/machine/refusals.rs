@@ -26,6 +26,7 @@ fn patience() -> Patience {
     Patience {
         connect: Duration::from_secs(3),
         handshake: Duration::from_secs(5),
+        busy: Duration::from_secs(5),
         keep_alive: Duration::from_secs(1),
         ..Patience::default()
     }
@@ -61,18 +62,28 @@ async fn fails(bench: &Bench, broken: &Machine, task: &Task, within: Duration) -
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let good = machine(bench.target(1), Privilege::Root);
     let begin = Instant::now();
-    let (change, nothing) = (small_task(&format!("content {count}")), |_: hatchery_host::machine::Event<'_>| ());
+    let (change, nothing) = (
+        small_task(&format!("content {count}")),
+        |_: hatchery_host::machine::Event<'_>| (),
+    );
     let (error, report) = tokio::join!(broken.apply(task, &nothing), good.apply(&change, &nothing));
     assert_eq!(report.unwrap().changes(), 1, "the other machine goes on");
     let error = error.unwrap_err();
-    assert!(begin.elapsed() < within, "{error} took {:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < within,
+        "{error} took {:?}",
+        begin.elapsed()
+    );
     good.disconnect().await;
     error
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_names_machine_and_remedy_while_the_other_goes_on() {
-    let wish = Wish { system: Some(System::Debian), ..Wish::default() };
+    let wish = Wish {
+        system: Some(System::Debian),
+        ..Wish::default()
+    };
     let bench = Bench::new("t-refuse", 2, wish).await;
     let node = &bench.lab.machines[0];
     let task = small_task("x");
@@ -87,9 +98,11 @@ async fn each_names_machine_and_remedy_while_the_other_goes_on() {
 
     // Nobody is there.
     let mut target = bench.target(0);
-    target.host = "10.255.254.253".into();
+    let [a, b, c, _] = node.address.octets();
+    let nobody = std::net::Ipv4Addr::new(a, b, c, 250).to_string();
+    target.host.clone_from(&nobody);
     let error = fails(&bench, &machine(target, Privilege::Root), &task, quick).await;
-    says(&error, &["cannot reach", "10.255.254.253"]);
+    says(&error, &["cannot reach", &nobody]);
 
     // Something is there, but not sshd.
     let mut target = bench.target(0);
@@ -116,23 +129,60 @@ async fn each_names_machine_and_remedy_while_the_other_goes_on() {
     }
 
     // Another cluster's.
-    machine_of("c2", bench.target(0), Privilege::Root).apply(&task, &|_| ()).await.unwrap();
-    let error = fails(&bench, &machine(bench.target(0), Privilege::Root), &task, quick).await;
+    machine_of("c2", bench.target(0), Privilege::Root)
+        .apply(&task, &|_| ())
+        .await
+        .unwrap();
+    let error = fails(
+        &bench,
+        &machine(bench.target(0), Privilege::Root),
+        &task,
+        quick,
+    )
+    .await;
     says(&error, &["held by another cluster", "named-c2"]);
-    let error = machine(bench.target(0), Privilege::Root).undo(&[], quick).await.unwrap_err();
+    let error = machine(bench.target(0), Privilege::Root)
+        .undo(&[], quick)
+        .await
+        .unwrap_err();
     says(&error, &["held by another cluster"]);
-    machine_of("c2", bench.target(0), Privilege::Root).undo(&[], quick).await.unwrap();
+    machine_of("c2", bench.target(0), Privilege::Root)
+        .undo(&[], quick)
+        .await
+        .unwrap();
 
     // A full disk: where the stream is unpacked, and where the file belongs.
     let large = small_task(&"large ".repeat(500_000));
-    inside(node, "mkdir -p /var/lib/hatchery && mount -t tmpfs -o size=256k tmpfs /var/lib/hatchery").await;
-    let error = fails(&bench, &machine(bench.target(0), Privilege::Root), &large, quick).await;
-    says(&error, &["No space left", "free some space"]);
+    inside(
+        node,
+        "mkdir -p /var/lib/hatchery && mount -t tmpfs -o size=256k tmpfs /var/lib/hatchery",
+    )
+    .await;
+    let error = fails(
+        &bench,
+        &machine(bench.target(0), Privilege::Root),
+        &large,
+        quick,
+    )
+    .await;
+    says(&error, &["no space left", "free some space"]);
     inside(node, "umount /var/lib/hatchery && rm -rf /var/lib/hatchery && mkdir /etc/hatchery-test && mount -t tmpfs -o size=64k tmpfs /etc/hatchery-test").await;
-    let error = fails(&bench, &machine(bench.target(0), Privilege::Root), &large, quick).await;
-    says(&error, &["No space left", "file /etc/hatchery-test/file", "run again"]);
+    let error = fails(
+        &bench,
+        &machine(bench.target(0), Privilege::Root),
+        &large,
+        quick,
+    )
+    .await;
+    says(
+        &error,
+        &["No space left", "file /etc/hatchery-test/file", "run again"],
+    );
     inside(node, "umount /etc/hatchery-test").await;
-    let report = machine(bench.target(0), Privilege::Root).apply(&large, &|_| ()).await.unwrap();
+    let report = machine(bench.target(0), Privilege::Root)
+        .apply(&large, &|_| ())
+        .await
+        .unwrap();
     assert_eq!(report.changes(), 1);
 
     // One that froze before, and one that freezes in the middle.
@@ -141,12 +191,28 @@ async fn each_names_machine_and_remedy_while_the_other_goes_on() {
     bench.lab.fault(&node.name, Fault::Pause).await.unwrap();
     let error = fails(&bench, &frozen, &task, Duration::from_secs(25)).await;
     says(&error, &["within"]);
-    let error = fails(&bench, &machine(bench.target(0), Privilege::Root), &task, Duration::from_secs(25)).await;
+    let error = fails(
+        &bench,
+        &machine(bench.target(0), Privilege::Root),
+        &task,
+        Duration::from_secs(25),
+    )
+    .await;
     says(&error, &["within"]);
     bench.lab.fault(&node.name, Fault::Resume).await.unwrap();
 
     // A machine that is not the one that it was.
-    inside(node, "rm /etc/ssh/ssh_host_*_key* && ssh-keygen -A >/dev/null && systemctl restart ssh").await;
-    let error = fails(&bench, &machine(bench.target(0), Privilege::Root), &task, quick).await;
+    inside(
+        node,
+        "rm /etc/ssh/ssh_host_*_key* && ssh-keygen -A >/dev/null && systemctl restart ssh",
+    )
+    .await;
+    let error = fails(
+        &bench,
+        &machine(bench.target(0), Privilege::Root),
+        &task,
+        quick,
+    )
+    .await;
     says(&error, &["host key", "not trusted"]);
 }

@@ -53,11 +53,17 @@ impl Snapshot {
             count += 1;
             // Keyed by the path where there is one, so that a difference is shown as a change.
             let key = match section.as_str() {
-                "files" => line.splitn(4, ' ').nth(3).and_then(|rest| rest.split('\t').next()),
+                "files" => line
+                    .splitn(4, ' ')
+                    .nth(3)
+                    .and_then(|rest| rest.split('\t').next()),
                 "sums" => line.split_once("  ").map(|(_, path)| path),
                 _ => Some(line),
             };
-            found.insert(format!("{section} {}", key.unwrap_or(line)), line.to_owned());
+            found.insert(
+                format!("{section} {}", key.unwrap_or(line)),
+                line.to_owned(),
+            );
         }
         assert!(count > 3000, "a machine has more than {count} lines");
         Self(found)
@@ -69,7 +75,13 @@ impl Snapshot {
             .into_iter()
             .filter(|key| self.0.get(*key) != before.0.get(*key))
             .take(30)
-            .map(|key| format!("{key}\n   before {:?}\n   now    {:?}", before.0.get(key), self.0.get(key)))
+            .map(|key| {
+                format!(
+                    "{key}\n   before {:?}\n   now    {:?}",
+                    before.0.get(key),
+                    self.0.get(key)
+                )
+            })
             .collect();
         assert!(differing.is_empty(), "{when}:\n{}", differing.join("\n"));
     }

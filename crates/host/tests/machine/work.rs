@@ -55,8 +55,15 @@ fn package_file(directory: &Path, name: &str) -> PackageFile {
 
 /// Two hundred operations; another flavour wants other contents of the same things.
 pub(crate) async fn two_hundred(system: System, flavour: &str) -> Task {
-    let packages = fixtures::ensure(&["packages-new"]).await.unwrap().path("packages-new");
-    let from = packages.join(if system == System::Debian { "apt" } else { "dnf" });
+    let packages = fixtures::ensure(&["packages-new"])
+        .await
+        .unwrap()
+        .path("packages-new");
+    let from = packages.join(if system == System::Debian {
+        "apt"
+    } else {
+        "dnf"
+    });
     let mut operations = vec![
         // Two from the repository, and two from files of which one needs the other.
         Operation::Packages(Packages {
@@ -115,19 +122,28 @@ pub(crate) async fn two_hundred(system: System, flavour: &str) -> Task {
     }
     for number in 1..=3 {
         let at = format!("/etc/systemd/system/ours-{number}.service");
-        let text = format!("[Unit]\nDescription={flavour}\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n");
+        let text = format!(
+            "[Unit]\nDescription={flavour}\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+        );
         operations.push(file(&at, text, 0o644));
         operations.push(unit(&format!("ours-{number}.service"), &at));
     }
     for number in 1..=10 {
         operations.push(Operation::HostsEntry(HostsEntry {
             address: format!("10.9.0.{number}").parse().unwrap(),
-            names: vec![word(&format!("node-{number}")), word(&format!("node-{number}.example.com"))],
+            names: vec![
+                word(&format!("node-{number}")),
+                word(&format!("node-{number}.example.com")),
+            ],
         }));
     }
     for number in 1..=8 {
         // What is there is replaced; of two of them only the mode changes.
-        let text = if number > 6 { format!("theirs {number}\n") } else { format!("ours {flavour} {number}\n") };
+        let text = if number > 6 {
+            format!("theirs {number}\n")
+        } else {
+            format!("ours {flavour} {number}\n")
+        };
         operations.push(file(&format!("/etc/theirs/{number}.conf"), text, 0o600));
     }
     for number in operations.len()..200 {

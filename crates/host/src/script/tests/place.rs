@@ -43,7 +43,14 @@ pub(super) fn assert_same(left: &Snapshot, right: &Snapshot, when: &str) {
     let differing: Vec<_> = paths
         .into_iter()
         .filter(|path| left.get(*path) != right.get(*path))
-        .map(|path| format!("{}: {:?} instead of {:?}", path.display(), left.get(path), right.get(path)))
+        .map(|path| {
+            format!(
+                "{}: {:?} instead of {:?}",
+                path.display(),
+                left.get(path),
+                right.get(path)
+            )
+        })
         .collect();
     assert!(differing.is_empty(), "{when}:\n{}", differing.join("\n"));
 }
@@ -52,7 +59,10 @@ static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
     pub(super) fn new(shell: &'static [&'static str]) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // In memory where possible: records are flushed to disk, which a test has no use for.
+        let root = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
         let place = Self {
             root,
             shell,
@@ -100,7 +110,11 @@ impl Place {
             ("fake/units/theirs.service.active", "# theirs\n", 0o644),
             ("fake/packages", "bash 5\ntar 1.34\n", 0o644),
             ("proc/sys/net/ipv4/ip_forward", "0\n", 0o644),
-            ("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n", 0o644),
+            (
+                "proc/sys/net/ipv4/ip_local_port_range",
+                "32768 60999\n",
+                0o644,
+            ),
             ("proc/sys/kernel/hostname", "before\n", 0o644),
         ] {
             fs::write(at(path), text).unwrap();
@@ -133,7 +147,9 @@ impl Place {
             if untold.iter().any(|end| path.ends_with(end)) {
                 return path;
             }
-            let text = line.splitn(4, ' ').filter(|word| word.parse::<u64>().is_err());
+            let text = line
+                .splitn(4, ' ')
+                .filter(|word| word.parse::<u64>().is_err());
             format!("{path} {}", text.collect::<Vec<_>>().join(" "))
         };
         self.snapshot().into_iter().map(plain).collect()
@@ -162,16 +178,27 @@ impl Place {
     pub(super) fn apply_output(&self, task: &Task, contents: bool, limit: Option<usize>) -> Output {
         let incoming = self.root().join("var/lib/hatchery/in");
         fs::create_dir_all(&incoming).unwrap();
-        fs::set_permissions(self.root().join("var/lib/hatchery"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(
+            self.root().join("var/lib/hatchery"),
+            fs::Permissions::from_mode(0o700),
+        )
+        .unwrap();
         let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
         fs::create_dir(stage.join("f")).unwrap();
         if contents {
             for (number, step) in List::of(task).steps.iter().enumerate() {
-                let Some(payload) = &step.payload else { continue };
-                let Source::Bytes(bytes) = &payload.content.source else { continue };
+                let Some(payload) = &step.payload else {
+                    continue;
+                };
+                let Source::Bytes(bytes) = &payload.content.source else {
+                    continue;
+                };
                 let at = stage.join("f").join(number.to_string());
                 fs::write(&at, bytes).unwrap();
-                let mode = payload.access.as_ref().map_or(0o600, |access| access.mode.bits());
+                let mode = payload
+                    .access
+                    .as_ref()
+                    .map_or(0o600, |access| access.mode.bits());
                 fs::set_permissions(&at, fs::Permissions::from_mode(mode.into())).unwrap();
             }
         }
@@ -183,7 +210,8 @@ impl Place {
     }
 
     pub(super) fn undo_output(&self, owners: &[Word], limit: Option<usize>) -> Output {
-        let text = self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)));
+        let text =
+            self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)));
         self.run_limited(self.root(), &text, limit)
     }
 
@@ -232,10 +260,21 @@ impl Place {
         let mut command;
         if let Some(blocks) = limit {
             command = Command::new("dash");
-            let blocks = if blocks == TRACED { "unlimited".into() } else { blocks.to_string() };
+            let blocks = if blocks == TRACED {
+                "unlimited".into()
+            } else {
+                blocks.to_string()
+            };
             let line = "ulimit -c 0; ulimit -f \"$1\"; exec dash -x \"$2\" 2>\"$3\"";
             let trace = work.path().join("trace");
-            command.args([OsStr::new("-c"), OsStr::new(line), OsStr::new("-"), OsStr::new(&blocks), file.as_os_str(), trace.as_os_str()]);
+            command.args([
+                OsStr::new("-c"),
+                OsStr::new(line),
+                OsStr::new("-"),
+                OsStr::new(&blocks),
+                file.as_os_str(),
+                trace.as_os_str(),
+            ]);
             command.env("PS4", "+".repeat(512));
         } else {
             command = Command::new(self.shell[0]);
@@ -245,10 +284,16 @@ impl Place {
         let output = command.output().unwrap();
         if limit == Some(TRACED) {
             let length = fs::metadata(work.path().join("trace")).unwrap().len();
-            self.traced.store(usize::try_from(length).unwrap() / 512, Ordering::Relaxed);
+            self.traced
+                .store(usize::try_from(length).unwrap() / 512, Ordering::Relaxed);
         }
         if limit.is_none() {
-            assert!(output.stderr.is_empty(), "{:?}: {}", self.shell, String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.stderr.is_empty(),
+                "{:?}: {}",
+                self.shell,
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         output
     }
@@ -266,7 +311,12 @@ impl Borrowed<'_> {
         let root = TempDir::new().unwrap();
         fs::remove_dir(root.path()).unwrap();
         symlink(self.place.root(), root.path()).unwrap();
-        std::mem::ManuallyDrop::new(Place { root, shell: self.place.shell, cluster: self.cluster, traced: AtomicUsize::new(0) })
+        std::mem::ManuallyDrop::new(Place {
+            root,
+            shell: self.place.shell,
+            cluster: self.cluster,
+            traced: AtomicUsize::new(0),
+        })
     }
 
     pub(super) fn apply(&self, task: &Task) -> Answer {
@@ -290,15 +340,26 @@ fn visit(root: &Path, at: &Path, found: &mut Snapshot) {
     let what = if kind.is_symlink() {
         format!("-> {}", fs::read_link(at).unwrap().display())
     } else if kind.is_file() {
-        format!("{} {:?}", metadata.mtime_nsec(), String::from_utf8_lossy(&fs::read(at).unwrap()))
+        format!(
+            "{} {:?}",
+            metadata.mtime_nsec(),
+            String::from_utf8_lossy(&fs::read(at).unwrap())
+        )
     } else {
         String::new()
     };
     // Times of what the programs that stand in write are their own business, as are the kernel's.
     let line = if at.starts_with(root.join("fake")) || at.starts_with(root.join("proc")) {
-        what.split_once(' ').map(|(_, text)| text.to_owned()).unwrap_or(what)
+        what.split_once(' ')
+            .map(|(_, text)| text.to_owned())
+            .unwrap_or(what)
     } else {
-        format!("{:o} {}:{} {what}", metadata.mode(), metadata.uid(), metadata.gid())
+        format!(
+            "{:o} {}:{} {what}",
+            metadata.mode(),
+            metadata.uid(),
+            metadata.gid()
+        )
     };
     found.insert(at.strip_prefix(root).unwrap().to_owned(), line);
     if kind.is_dir() {

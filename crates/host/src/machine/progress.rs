@@ -1,0 +1,75 @@
+//! What is heard of a task while it is under way.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::outcome::Event;
+use crate::{
+    operation::Operation,
+    report::{Answer, Line},
+    script::List,
+    task::Task,
+};
+
+/// What has been heard of a task so far, also when the waiting for it is given up.
+pub(super) struct Progress<'a> {
+    task: &'a Task,
+    list: &'a List,
+    watch: &'a (dyn Fn(Event<'_>) + Send + Sync),
+    answer: Mutex<Answer>,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(
+        task: &'a Task,
+        list: &'a List,
+        watch: &'a (dyn Fn(Event<'_>) + Send + Sync),
+    ) -> Self {
+        Self {
+            task,
+            list,
+            watch,
+            answer: Mutex::default(),
+        }
+    }
+
+    pub(super) fn take(&self, line: Line) {
+        match &line {
+            Line::Start(number) => (self.watch)(Event::Step {
+                title: &step_title(self.task, self.list, *number),
+            }),
+            Line::Waiting(run) => (self.watch)(Event::Waiting { run }),
+            Line::Fenced(run) => (self.watch)(Event::Fenced { run }),
+            _ => {}
+        }
+        self.lock().take(line);
+    }
+
+    pub(super) fn answer(&self) -> Answer {
+        self.lock().clone()
+    }
+
+    pub(super) fn underway(&self) -> String {
+        let underway = self.lock().underway();
+        underway.map_or_else(
+            || "sending the task".into(),
+            |number| step_title(self.task, self.list, number),
+        )
+    }
+
+    /// A panic in `watch` does not make what was heard wrong.
+    fn lock(&self) -> MutexGuard<'_, Answer> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step in a user's words.
+pub(super) fn step_title(task: &Task, list: &List, number: usize) -> String {
+    let Some(step) = list.steps.get(number) else {
+        return format!("step {number}");
+    };
+    let operation = task.operations().get(step.operation);
+    step.detail
+        .clone()
+        .or_else(|| operation.map(Operation::title))
+        .unwrap_or_default()
+}
