@@ -2,9 +2,13 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched).
 
+mod check;
 mod completion;
+mod deploy_file;
 mod output;
 mod sandbox;
+mod schema;
+mod template;
 mod version;
 
 use std::{env, ffi::OsString, path::Path, path::PathBuf, process::ExitCode};
@@ -17,12 +21,12 @@ use crate::output::{Format, Output};
 #[derive(Parser)]
 #[command(name = "hatchery", disable_version_flag = true)]
 struct Arguments {
-    #[command(flatten)]
-    global: Global,
-
     /// Print the version
     #[arg(short = 'v', long)]
     version: bool,
+
+    #[command(flatten)]
+    global: Global,
 
     #[command(subcommand)]
     command: Option<Command>,
@@ -30,6 +34,7 @@ struct Arguments {
 
 /// What every command understands.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Global options")]
 struct Global {
     /// Where Hatchery keeps its files [default: ~/.hatchery]
     #[arg(
@@ -56,6 +61,12 @@ struct Global {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Write a commented deploy file to begin with
+    Template(template::Arguments),
+    /// Say all that is wrong with a deploy file, before anything is touched
+    Check(check::Arguments),
+    /// Print the JSON schema of deploy files, for editors
+    Schema,
     /// Disposable machines on this computer, to try and test on
     #[command(subcommand)]
     Sandbox(sandbox::Command),
@@ -115,6 +126,9 @@ fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
             let runtime = tokio::runtime::Runtime::new()?;
             runtime.block_on(sandbox::run(command, home, output))
         }
+        Some(Command::Template(arguments)) => template::run(arguments, output),
+        Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output),
+        Some(Command::Schema) => Ok(schema::run(output)),
         Some(Command::Completion(arguments)) => Ok(completion::run(&arguments, output)),
         Some(Command::Version) => version::run(output),
         None => {

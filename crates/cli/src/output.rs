@@ -1,7 +1,7 @@
 //! How results and errors look.
 
 use std::{
-    env,
+    env, fmt,
     io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
 };
@@ -16,6 +16,36 @@ pub(crate) enum Format {
     /// For programs
     Json,
 }
+
+/// Wrong input: nothing was touched, and the exit code is 2.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    message: String,
+    remedy: Option<String>,
+}
+
+impl Refused {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            remedy: None,
+        }
+    }
+
+    /// What the user can do.
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// Where output goes and how it looks.
 pub(crate) struct Output {
@@ -63,15 +93,37 @@ impl Output {
         self.print(&format!("{value}\n"));
     }
 
+    /// Whether what goes to standard error has colours.
+    pub(crate) fn colours(&self) -> bool {
+        self.colours
+    }
+
+    /// Warns on standard error, with what to do instead.
+    pub(crate) fn warn(&self, message: &str, remedy: &str) {
+        let (begin, end) = self.bold("33");
+        eprintln!("{begin}warning{end}: {message}\n  {remedy}");
+    }
+
+    /// What begins and ends a bold word of a colour.
+    fn bold(&self, colour: &str) -> (String, &'static str) {
+        if self.colours {
+            (format!("\x1b[1;{colour}m"), "\x1b[0m")
+        } else {
+            (String::new(), "")
+        }
+    }
+
     /// Prints an error with what to do about it, and tells the exit code.
     pub(crate) fn error(&self, error: &anyhow::Error) -> ExitCode {
-        let (begin, end) = if self.colours {
-            ("\x1b[1;31m", "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        let known = error.downcast_ref::<lab::Error>();
+        let (begin, end) = self.bold("31");
         eprintln!("{begin}error{end}: {error:#}");
+        if let Some(refused) = error.downcast_ref::<Refused>() {
+            if let Some(remedy) = &refused.remedy {
+                eprintln!("  {remedy}");
+            }
+            return ExitCode::from(2);
+        }
+        let known = error.downcast_ref::<lab::Error>();
         if let Some(remedy) = known.and_then(lab::Error::remedy) {
             eprintln!("  {remedy}");
         }

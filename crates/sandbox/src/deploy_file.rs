@@ -114,12 +114,6 @@ impl DeployFile<'_> {
             "# The machines of sandbox {0}, written by 'hatchery sandbox up --name {0}'.",
             self.name
         )?;
-        if let Some((bastion, address)) = self.bastion {
-            writeln!(
-                out,
-                "# They are reached only through {bastion} ({address})."
-            )?;
-        }
         writeln!(out, "cluster-id: {}", self.name)?;
         writeln!(out, "username: {}", self.user)?;
         if let Some(password) = self.password {
@@ -130,6 +124,10 @@ impl DeployFile<'_> {
             "private-key-path: {}",
             quoted(&self.key.to_string_lossy())
         )?;
+        if let Some((bastion, address)) = self.bastion {
+            writeln!(out, "# {bastion} is the only way to the machines.")?;
+            writeln!(out, "bastion: {}@{address}:22", self.user)?;
+        }
         writeln!(out, "masters:")?;
         self.hosts(out, &nodes[..masters.min(nodes.len())])?;
         writeln!(out, "workers:")?;

@@ -1,1 +1,47 @@
 //! Deploy files of every dialect, read into one checked value.
+//!
+//! The way through: bytes → [`tree`] (every value with its place) → a dialect's reader →
+//! [`draft`] (dialect aside) → [`resolve`] (defaults, comparisons) → [`cluster::Cluster`]. On the
+//! way [`diagnostic::Diagnostics`] collects all that is wrong, so that it is told at once.
+//!
+//! No file is opened here: the caller brings the bytes, and gets a list of the files that are
+//! named in them.
+//!
+//! ```
+//! use hatchery_spec::{Input, read};
+//!
+//! let text = "
+//! cluster-id: demo
+//! masters: [{name: m0, ip: 192.168.0.1}]
+//! workers: [{name: m0, ip: 192.168.0.1}]
+//! ";
+//! let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+//! let cluster = reading.cluster.expect("nothing is wrong with it");
+//! assert_eq!(cluster.endpoint.to_string(), "192.168.0.1:6443");
+//!
+//! let wrong = text.replace("192.168.0.1", "192.168.0");
+//! let reading = read(Input::private("deploy.yaml", wrong.as_bytes()));
+//! assert!(reading.cluster.is_none());
+//! assert!(reading.diagnostics.render(false).contains("deploy.yaml:3:26"));
+//! ```
+
+pub mod cluster;
+pub mod diagnostic;
+pub mod draft;
+mod eggo;
+pub mod inventory;
+pub mod keys;
+pub mod package_name;
+pub mod reading;
+pub mod resolve;
+pub mod schema;
+pub mod source;
+pub mod template;
+pub mod tree;
+pub mod value;
+pub mod walk;
+
+pub use cluster::Cluster;
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use reading::{Purpose, Reading, Reference, read};
+pub use source::Input;

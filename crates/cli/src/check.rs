@@ -1,0 +1,114 @@
+//! `check`: all that is wrong with a deploy file, before anything is touched.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use hatchery_spec::{
+    Cluster, Reading,
+    cluster::{Machine, Role},
+};
+use serde_json::json;
+
+use crate::{deploy_file, output::Output, template::number};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml]
+    #[arg(short, long)]
+    file: Option<PathBuf>,
+    /// The variables that go with an inventory, such as group_vars.yml
+    #[arg(long, value_name = "FILE", requires = "file")]
+    vars: Option<PathBuf>,
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    home: Option<&Path>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let file = deploy_file::find(arguments.file.as_deref(), home)?;
+    let reading = deploy_file::look(&file, arguments.vars.as_deref())?;
+    if output.json() {
+        output.print_json(&document(&file, &reading));
+    } else {
+        eprint!("{}", reading.diagnostics.render(output.colours()));
+        if let Some(cluster) = &reading.cluster {
+            output.print(&format!(
+                "{} is good: {}\n",
+                file.display(),
+                summary(cluster)
+            ));
+        }
+    }
+    Ok(match reading.cluster {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(2),
+    })
+}
+
+/// The cluster in one line.
+fn summary(cluster: &Cluster) -> String {
+    let version = match cluster.kubernetes_version {
+        Some(version) => format!("Kubernetes {version}"),
+        None => "the packages' Kubernetes".to_owned(),
+    };
+    let roles: Vec<String> = Role::ALL
+        .into_iter()
+        .map(|role| (role, cluster.with_role(role).len()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(role, count)| match role {
+            Role::Etcd => number(count, "etcd member"),
+            _ => number(count, role.as_str()),
+        })
+        .collect();
+    format!(
+        "{}, {version} with {}, {} ({}), Services {}, pods {}",
+        cluster.id,
+        cluster.runtime.kind.as_str(),
+        number(cluster.machines().len(), "machine"),
+        roles.join(", "),
+        cluster.services.cidrs,
+        cluster.pods.cidrs,
+    )
+}
+
+/// The same for programs.
+fn document(file: &Path, reading: &Reading) -> serde_json::Value {
+    let mut document = json!({
+        "file": file,
+        "ok": reading.cluster.is_some(),
+        "errors": reading.diagnostics.errors(),
+        "warnings": reading.diagnostics.warnings(),
+        "diagnostics": reading.diagnostics,
+    });
+    if let Some(cluster) = &reading.cluster {
+        let names = |role| {
+            let machines = cluster.with_role(role);
+            machines
+                .iter()
+                .map(|machine| name(machine))
+                .collect::<Vec<_>>()
+        };
+        document["cluster"] = json!({
+            "id": cluster.id,
+            "dialect": cluster.dialect,
+            "kubernetesVersion": cluster.kubernetes_version,
+            "runtime": cluster.runtime.kind,
+            "machines": cluster.machines().len(),
+            "masters": names(Role::Master),
+            "workers": names(Role::Worker),
+            "etcds": names(Role::Etcd),
+            "loadBalancer": names(Role::LoadBalancer).first(),
+            "endpoint": cluster.endpoint,
+            "services": cluster.services.cidrs,
+            "pods": cluster.pods.cidrs,
+        });
+    }
+    document
+}
+
+fn name(machine: &Machine) -> &str {
+    machine.name.as_str()
+}

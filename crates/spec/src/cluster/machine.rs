@@ -1,0 +1,100 @@
+//! One machine, its roles and the way to it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use crate::value::{Arch, Bastion, Host, HostKey, KeyPath, Label, Name, Port, Secret, Taint};
+
+/// What a machine does in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Runs the control plane.
+    Master,
+    /// Runs pods.
+    Worker,
+    /// Keeps the state.
+    Etcd,
+    /// Stands in front of the masters.
+    LoadBalancer,
+}
+
+impl Role {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Master, Self::Worker, Self::Etcd, Self::LoadBalancer];
+
+    /// In a sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Master => "master",
+            Self::Worker => "worker",
+            Self::Etcd => "etcd",
+            Self::LoadBalancer => "load balancer",
+        }
+    }
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Machine {
+    /// The node's name, and the etcd member's.
+    pub name: Name,
+    /// Whether the name becomes the machine's host name too.
+    pub set_hostname: bool,
+    /// Where the other machines reach it.
+    pub address: IpAddr,
+    /// Its processor.
+    pub arch: Arch,
+    /// What it does; at least one.
+    pub roles: BTreeSet<Role>,
+    /// How it is reached.
+    pub access: Access,
+    /// The node's labels beside Kubernetes' own.
+    pub labels: Vec<Label>,
+    /// The node's taints beside the master's.
+    pub taints: Vec<Taint>,
+}
+
+impl Machine {
+    /// Whether it has the role.
+    pub fn is(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+/// How a machine is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Access {
+    /// Where SSH listens: the machine's address unless said otherwise.
+    pub host: Host,
+    /// The SSH port.
+    pub port: Port,
+    /// The login user.
+    pub user: String,
+    /// The login password, which is sudo's too.
+    pub password: Option<Password>,
+    /// sudo's password where it is another.
+    pub sudo_password: Option<Password>,
+    /// The private key; without one, the agent's and the user's usual keys.
+    pub private_key: Option<KeyPath>,
+    /// Machines on the way, in the order of the way.
+    pub bastions: Vec<Bastion>,
+    /// What the machine's host key must be.
+    pub host_key: Option<HostKey>,
+}
+
+/// Where a password comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Password {
+    /// It stands in the file.
+    Text(Secret),
+    /// In an environment variable of this name.
+    Environment(String),
+    /// In a file on the control machine, without its last line break.
+    File(KeyPath),
+}

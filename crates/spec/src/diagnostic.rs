@@ -1,0 +1,239 @@
+//! What is wrong with a file, and what to do: collected, not thrown, so that all comes at once.
+
+mod blot;
+mod json;
+mod render;
+
+use std::collections::HashSet;
+
+pub use json::DiagnosticJson;
+
+use crate::source::{FileId, Position, Source, Span};
+
+/// More than so many are counted, not kept.
+const KEPT: usize = 1000;
+
+/// Whether a file can be used nevertheless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used, though probably not with the result hoped for.
+    Warning,
+}
+
+/// One thing to say about a place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether the file can be used nevertheless.
+    pub severity: Severity,
+    /// A stable name of the kind of mistake, in kebab-case.
+    pub code: &'static str,
+    /// What is wrong. Never contains a secret.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// A few words under the place.
+    pub label: Option<String>,
+    /// Other places that belong to it, each with a few words.
+    pub related: Vec<(Span, String)>,
+    /// What the user can do.
+    pub remedy: Option<String>,
+}
+
+impl Diagnostic {
+    /// A mistake.
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            label: None,
+            related: Vec::new(),
+            remedy: None,
+        }
+    }
+
+    /// Something doubtful.
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, span, message)
+        }
+    }
+
+    /// A few words to stand under the place.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Another place that belongs to it.
+    #[must_use]
+    pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.related.push((span, label.into()));
+        self
+    }
+
+    /// What the user can do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// A place in words: file, line and column, and where it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The file's name.
+    pub file: &'a str,
+    /// Where it begins.
+    pub start: Position,
+    /// Where it ends.
+    pub end: Position,
+}
+
+/// All there is to say about the files read together.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    sources: Vec<Source>,
+    list: Vec<Diagnostic>,
+    seen: HashSet<(&'static str, Span, String)>,
+    left_out: usize,
+    errors: usize,
+    secrets: Vec<Span>,
+}
+
+impl Diagnostics {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file whose places will be talked about.
+    pub fn add_source(&mut self, source: Source) -> FileId {
+        let id = FileId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+        self.sources.push(source);
+        id
+    }
+
+    /// Adds one, unless the same was said of the same place.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let error = usize::from(diagnostic.severity == Severity::Error);
+        if self.is_full() {
+            self.errors += error;
+            self.left_out += 1;
+            return;
+        }
+        let cause = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
+        if !self.seen.insert(cause) {
+            return;
+        }
+        self.errors += error;
+        self.list.push(diagnostic);
+    }
+
+    /// The text at this place is never to be shown.
+    pub fn hide(&mut self, secret: Span) {
+        self.secrets.push(secret);
+    }
+
+    /// Whether a file cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// How many errors there are.
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// How many warnings there are.
+    pub fn warnings(&self) -> usize {
+        self.list.len() + self.left_out - self.errors
+    }
+
+    /// How many were counted but not kept.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Whether further ones are counted only.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= KEPT
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All, in the order of the text.
+    pub fn sorted(&self) -> Vec<&Diagnostic> {
+        let mut all: Vec<_> = self.list.iter().collect();
+        all.sort_by_key(|one| (one.span.file, one.span.start, one.severity, one.code));
+        all
+    }
+
+    /// A place in words.
+    pub fn place(&self, span: Span) -> Option<Place<'_>> {
+        let source = self.source(span.file)?;
+        Some(Place {
+            file: source.name(),
+            start: source.position(span.start),
+            end: source.position(span.end.max(span.start)),
+        })
+    }
+
+    /// Whether the place is, or is part of, or contains a secret.
+    fn is_hidden(&self, span: Span) -> bool {
+        self.secrets.iter().any(|secret| {
+            secret.file == span.file && secret.start < span.end && span.start < secret.end
+        })
+    }
+
+    pub(crate) fn source(&self, file: FileId) -> Option<&Source> {
+        self.sources.get(file.0 as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: usize) -> Span {
+        Span {
+            start,
+            end: start + 1,
+            ..Span::default()
+        }
+    }
+
+    #[test]
+    fn comes_in_the_order_of_the_text_and_once_per_cause() {
+        let mut all = Diagnostics::new();
+        all.add_source(Source::new("f", "a: 1\nb: 2\n"));
+        all.push(Diagnostic::warning("w", at(5), "second"));
+        all.push(Diagnostic::error("e", at(0), "first"));
+        all.push(Diagnostic::error("e", at(0), "first"));
+        let messages: Vec<_> = all.sorted().iter().map(|d| d.message.clone()).collect();
+        assert_eq!(messages, ["first", "second"]);
+        assert_eq!((all.errors(), all.warnings()), (1, 1));
+        assert!(all.has_errors());
+    }
+
+    #[test]
+    fn a_flood_is_counted_but_not_kept() {
+        let mut all = Diagnostics::new();
+        for start in 0..KEPT + 7 {
+            all.push(Diagnostic::error("e", at(start), "no"));
+        }
+        assert_eq!(all.errors(), KEPT + 7);
+        assert_eq!(all.left_out(), 7);
+        assert_eq!(all.warnings(), 0);
+    }
+}

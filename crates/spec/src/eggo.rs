@@ -1,0 +1,188 @@
+//! The two dialects of eggo, which may be mixed: the manual's and the later one.
+
+mod access;
+mod hosts;
+mod item_names;
+mod items;
+mod network;
+mod packages;
+mod settings;
+
+use crate::cluster::Dialect;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::draft::{Draft, Field};
+use crate::keys::{self, unknown};
+use crate::source::{Input, Span, Spanned};
+use crate::tree::{Key, Node};
+use crate::value::{Endpoint, GoDuration, Mismatch, Name, Version};
+use crate::walk::{boolean, section, value, word};
+
+/// Whether a file is the manual's eggo dialect, by the keys that only that one has.
+fn is_classic(root: &Node) -> bool {
+    let has = |section: &str, key: &str| {
+        root.get(section)
+            .is_some_and(|node| node.get(key).is_some())
+    };
+    keys::of_section("")
+        .filter(|info| info.origin == keys::Origin::Classic)
+        .any(|info| root.get(info.key).is_some())
+        || has("open-ports", "node")
+        || has("network", "plugin-args")
+}
+
+/// Reads a tree into a draft.
+pub(crate) fn read(root: &Node, input: Input<'_>, diagnostics: &mut Diagnostics) -> Draft {
+    let dialect = if is_classic(root) {
+        Dialect::Classic
+    } else {
+        Dialect::Current
+    };
+    let file = root.span.part(root.span.start, root.span.start);
+    let mut draft = Draft::new(dialect, file, input.others_can_read);
+    let mut reader = Reader {
+        draft: &mut draft,
+        diagnostics,
+        external_ca: Field::Absent,
+        said: Vec::new(),
+    };
+    for (key, node) in section(root, reader.diagnostics).unwrap_or_default() {
+        reader.top_level(key, node);
+    }
+    reader.external_ca();
+    draft
+}
+
+struct Reader<'a> {
+    draft: &'a mut Draft,
+    diagnostics: &'a mut Diagnostics,
+    /// Whether `external-ca` is set; its path alone means nothing.
+    external_ca: Field<bool>,
+    /// Things that may be said in one of two ways, with the place where they were.
+    said: Vec<(&'static str, Span)>,
+}
+
+impl Reader<'_> {
+    fn top_level(&mut self, key: &Key, node: &Node) {
+        let d = &mut *self.diagnostics;
+        let draft = &mut *self.draft;
+        match key.text.as_str() {
+            "cluster-id" => draft.id = value(node, "bad-name", Name::parse, d),
+            "kubernetes-version" => {
+                draft.kubernetes_version = value(node, "bad-version", Version::parse, d);
+            }
+            "username" | "password" | "password-env" | "password-file" | "private-key-path"
+            | "bastion" => access::key(key, node, &mut draft.access, d),
+            "set-hostname" => draft.set_hostname = value(node, "bad-boolean", boolean, d),
+            "masters" => self.draft.masters = self.hosts(node),
+            "workers" | "nodes" => {
+                if self.once("the list of workers", key) {
+                    self.draft.workers = self.hosts(node);
+                }
+            }
+            "etcds" => self.draft.etcds = self.hosts(node),
+            "loadbalance" => self.load_balancer(node),
+            "external-ca" => self.external_ca = value(node, "bad-boolean", boolean, d),
+            "external-ca-path" => {
+                draft.external_ca = value(node, "bad-path", crate::value::AbsolutePath::parse, d);
+            }
+            "service" => self.service(node),
+            "network" => self.network(node),
+            "apiserver-endpoint" => {
+                draft.endpoint = value(node, "bad-endpoint", Endpoint::parse, d);
+            }
+            "apiserver-cert-sans" => self.certificate_names(node),
+            "apiserver-timeout" => {
+                draft.api_timeout = value(node, "bad-duration", GoDuration::parse, d);
+            }
+            "etcd-external" => self.etcd_external(node),
+            "etcd-token" => draft.etcd_token = value(node, "bad-token", token, d),
+            "dns-vip" => draft.dns_vip = value(node, "bad-address", crate::value::address, d),
+            "dns-domain" => {
+                draft.dns_domain = value(node, "bad-name", crate::value::DnsName::parse, d);
+            }
+            "pause-image"
+            | "cni-bin-dir"
+            | "runtime"
+            | "runtime-endpoint"
+            | "registry-mirrors"
+            | "insecure-registries"
+            | "enable-kubelet-serving"
+            | "network-plugin" => {
+                self.runtime(key, node);
+            }
+            "kube-proxy" => self.kube_proxy(node),
+            "config-extra-args" => self.extra_args(node),
+            "open-ports" => self.open_ports(node),
+            "install" => self.install(node),
+            "package-src" => self.package_src(key, node),
+            "pacakges" | "packages" => {
+                if self.once("the list of packages", key) {
+                    self.classic_packages(node);
+                }
+            }
+            "addons" => self.addons(node),
+            _ => unknown(key, &[""], d),
+        }
+    }
+
+    /// Whether a thing that has two names is said for the first time; the second is an error.
+    fn once(&mut self, what: &'static str, key: &Key) -> bool {
+        if let Some((_, first)) = self.said.iter().find(|(said, _)| *said == what) {
+            self.diagnostics.push(
+                Diagnostic::error("said-twice", key.span, format!("{what} is given twice"))
+                    .label("again here")
+                    .related(*first, "first here")
+                    .remedy("keep one of the two; they are two names for the same"),
+            );
+            return false;
+        }
+        self.said.push((what, key.span));
+        true
+    }
+
+    fn etcd_external(&mut self, node: &Node) {
+        if let Field::Given(Spanned { value: true, span }) =
+            value(node, "bad-boolean", boolean, self.diagnostics)
+        {
+            self.diagnostics.push(
+                Diagnostic::error("unsupported", span, "an etcd that Hatchery does not make is not supported")
+                    .remedy("write false, and name the machines for etcd in `etcds` (without them the masters are used)"),
+            );
+        }
+    }
+
+    /// A path counts only when `external-ca` asks for it.
+    fn external_ca(&mut self) {
+        match self.external_ca {
+            Field::Given(Spanned { value: true, span }) => {
+                if self.draft.external_ca.is_absent() {
+                    self.diagnostics.push(
+                        Diagnostic::error("missing-key", span, "`external-ca` needs `external-ca-path`")
+                            .remedy("add external-ca-path with the directory that holds ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd/ca.crt and etcd/ca.key"),
+                    );
+                }
+            }
+            Field::Absent | Field::Given(_) => {
+                if self.draft.external_ca.given().is_some() {
+                    self.draft.external_ca = Field::Absent;
+                }
+            }
+            Field::Wrong => {}
+        }
+    }
+}
+
+/// etcd's token goes into its environment file.
+fn token(text: &str) -> Result<String, Mismatch> {
+    let text = word(text)?;
+    if text
+        .chars()
+        .any(|c| c.is_whitespace() || "'\"\\$`".contains(c))
+    {
+        return Err(Mismatch::new(
+            "not a token",
+            "use letters, digits and '-' only",
+        ));
+    }
+    Ok(text)
+}

@@ -1,0 +1,130 @@
+//! How machines are reached, for the whole cluster or for one machine.
+
+use crate::cluster::Password;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::draft::{AccessDraft, Field};
+use crate::source::Spanned;
+use crate::tree::{Key, Node};
+use crate::value::{Bastion, KeyPath, Mismatch, Secret, is_login};
+use crate::walk::{expected, list, value};
+
+/// Reads one of the keys that say how machines are reached.
+pub(super) fn key(key: &Key, node: &Node, access: &mut AccessDraft, diagnostics: &mut Diagnostics) {
+    match key.text.as_str() {
+        "username" | "user" => access.user = value(node, "bad-user", user, diagnostics),
+        "password" => {
+            diagnostics.hide(node.span);
+            let field = password(node, diagnostics);
+            set_password(field, key, access, diagnostics);
+        }
+        "password-env" => {
+            let field = value(node, "bad-variable", variable, diagnostics);
+            set_password(field, key, access, diagnostics);
+        }
+        "password-file" => {
+            let parse = |text: &str| KeyPath::parse(text).map(Password::File);
+            let field = value(node, "bad-path", parse, diagnostics);
+            set_password(field, key, access, diagnostics);
+        }
+        "private-key-path" => {
+            access.private_key = value(node, "bad-path", KeyPath::parse, diagnostics);
+        }
+        _ => access.bastions = bastions(node, diagnostics),
+    }
+}
+
+/// A password is any text, and never part of a message.
+fn password(node: &Node, diagnostics: &mut Diagnostics) -> Field<Password> {
+    if node.is_null() {
+        return Field::Absent;
+    }
+    match node.text() {
+        Some("") => Field::Absent,
+        Some(text) if text.contains(['\n', '\r', '\0']) => {
+            diagnostics.push(
+                Diagnostic::error(
+                    "bad-password",
+                    node.span,
+                    "the password has more than one line",
+                )
+                .remedy("write it on one line, in quotes if need be"),
+            );
+            Field::Wrong
+        }
+        Some(text) => Field::Given(Spanned::new(Password::Text(Secret::new(text)), node.span)),
+        None => {
+            expected("a single value", node, diagnostics);
+            Field::Wrong
+        }
+    }
+}
+
+/// A password has one source.
+fn set_password(
+    field: Field<Password>,
+    key: &Key,
+    access: &mut AccessDraft,
+    diagnostics: &mut Diagnostics,
+) {
+    if let (Some(first), false) = (access.password.span(), field.is_absent()) {
+        diagnostics.push(
+            Diagnostic::error("said-twice", key.span, "the password is given twice")
+                .label("again here")
+                .related(first, "first here")
+                .remedy("keep one of password, password-env and password-file"),
+        );
+        return;
+    }
+    if !field.is_absent() {
+        access.password = field;
+    }
+}
+
+fn user(text: &str) -> Result<String, Mismatch> {
+    if is_login(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a user",
+            "write the login name alone, such as root",
+        ))
+    }
+}
+
+fn variable(text: &str) -> Result<Password, Mismatch> {
+    let name = text.strip_prefix('$').unwrap_or(text);
+    let valid = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if valid {
+        Ok(Password::Environment(name.to_owned()))
+    } else {
+        Err(Mismatch::new(
+            "not the name of an environment variable",
+            "use letters, digits and '_', such as SSH_PASSWORD",
+        ))
+    }
+}
+
+/// One, several with commas between, or a list; an empty list means none.
+fn bastions(node: &Node, diagnostics: &mut Diagnostics) -> Field<Vec<Bastion>> {
+    let several = |text: &str| {
+        text.split(',')
+            .map(|one| Bastion::parse(one.trim()))
+            .collect()
+    };
+    if node.text().is_some() || node.is_null() {
+        return value(node, "bad-bastion", several, diagnostics);
+    }
+    let Some(items) = list(node, diagnostics) else {
+        return Field::Wrong;
+    };
+    let mut all = Vec::new();
+    for item in items {
+        match value(item, "bad-bastion", Bastion::parse, diagnostics) {
+            Field::Given(bastion) => all.push(bastion.value),
+            Field::Absent => expected("a single value", item, diagnostics),
+            Field::Wrong => return Field::Wrong,
+        }
+    }
+    Field::Given(Spanned::new(all, node.span))
+}

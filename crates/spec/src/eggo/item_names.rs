@@ -1,0 +1,98 @@
+//! Names of packages, files in archives, and URLs of manifests.
+
+use crate::value::Mismatch;
+use crate::walk::has_credentials;
+
+pub(super) fn is_url(text: &str) -> bool {
+    text.contains("://")
+}
+
+pub(super) fn url(text: &str) -> Result<String, Mismatch> {
+    let host = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_graphic() && !b"'\"\\`<>{}|^$".contains(&b));
+    if has_credentials(text) {
+        return Err(Mismatch::new(
+            "a URL with a password in it",
+            "fetch the file and put it into the archive",
+        ));
+    }
+    match host {
+        Some(host) if plain && !host.is_empty() && !host.starts_with('/') => Ok(text.to_owned()),
+        _ => Err(Mismatch::new(
+            "not a URL we can fetch",
+            "begin it with https:// and write no spaces",
+        )),
+    }
+}
+
+pub(super) fn package(text: &str) -> Result<String, Mismatch> {
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"._+-~".contains(&b));
+    if plain && text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a package",
+            "write the package's name alone, without version, path or *",
+        ))
+    }
+}
+
+/// Repositories also take versions and groups.
+pub(super) fn repository_package(text: &str) -> Result<String, Mismatch> {
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"._+-~:=^@".contains(&b));
+    if plain && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '@') {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a package",
+            "write the name as the package manager knows it",
+        ))
+    }
+}
+
+/// A path inside the archive.
+pub(super) fn archive_file(text: &str) -> Result<String, Mismatch> {
+    let outside =
+        text.starts_with('/') || text.split('/').any(|part| part == ".." || part.is_empty());
+    let odd = text
+        .chars()
+        .any(|c| c.is_control() || "*?'\"\\`$".contains(c));
+    if outside || odd {
+        return Err(Mismatch::new(
+            "not a file in the archive",
+            "write its name as it is in the archive, without a path from /",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_type() {
+        assert!(package("libnetfilter_cthelper").is_ok() && package("g++").is_ok());
+        for bad in ["", "-rf", "a/b", "a*", "a b", "$(id)"] {
+            assert!(
+                package(bad).is_err() && repository_package(bad).is_err(),
+                "{bad}"
+            );
+        }
+        assert!(repository_package("nginx=1.18.0-6").is_ok());
+        assert!(archive_file("calico.yaml").is_ok() && archive_file("a/b c").is_ok());
+        for bad in ["/a", "../a", "a/../b", "a//b", "a\nb", "*.sh"] {
+            assert!(archive_file(bad).is_err(), "{bad}");
+        }
+        assert!(url("https://a.b/c?d=e").is_ok());
+        assert!(url("ftp://a").is_err() && url("https://").is_err() && url("https://a b").is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! Addresses of Services and pods, DNS, certificate names.
+
+use super::Reader;
+use crate::keys::unknown;
+use crate::source::Spanned;
+use crate::tree::{Key, Node};
+use crate::value::{AbsolutePath, Cidrs, DnsName, Mismatch, address};
+use crate::walk::{expected, section, value, values, word};
+
+/// The plugin argument that names its manifest.
+const MANIFEST: &str = "NetworkYamlPath";
+
+impl Reader<'_> {
+    pub(super) fn service(&mut self, node: &Node) {
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            let d = &mut *self.diagnostics;
+            match key.text.as_str() {
+                "cidr" => self.draft.service_cidrs = value(node, "bad-network", Cidrs::parse, d),
+                "dnsaddr" => self.draft.dns_address = value(node, "bad-address", address, d),
+                "gateway" => self.draft.service_gateway = value(node, "bad-address", address, d),
+                "dns" => self.dns(node),
+                _ => unknown(key, &["service"], d),
+            }
+        }
+    }
+
+    fn dns(&mut self, node: &Node) {
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            let d = &mut *self.diagnostics;
+            match key.text.as_str() {
+                "corednstype" => {
+                    self.draft.coredns_in_pods = value(node, "bad-coredns-type", in_pods, d);
+                }
+                "imageversion" => {
+                    self.draft.coredns_version = value(node, "bad-image-version", image_tag, d);
+                }
+                "replicas" => {
+                    // eggo takes 0 for "not said".
+                    if node.text() != Some("0") {
+                        self.draft.coredns_replicas = value(node, "bad-number", replicas, d);
+                    }
+                }
+                _ => unknown(key, &["service.dns"], d),
+            }
+        }
+    }
+
+    pub(super) fn network(&mut self, node: &Node) {
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            let d = &mut *self.diagnostics;
+            match key.text.as_str() {
+                "podcidr" => self.draft.pod_cidrs = value(node, "bad-network", Cidrs::parse, d),
+                "plugin" => self.draft.network_plugin = value(node, "bad-plugin", plugin, d),
+                "pluginargs" | "plugin-args" => self.plugin_arguments(key, node),
+                _ => unknown(key, &["network"], d),
+            }
+        }
+    }
+
+    fn plugin_arguments(&mut self, key: &Key, node: &Node) {
+        if !self.once("the list of the network plugin's arguments", key) {
+            return;
+        }
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            if key.text == MANIFEST {
+                self.draft.network_manifest =
+                    value(node, "bad-path", AbsolutePath::parse, self.diagnostics);
+            } else if node.items().is_some() || node.entries().is_some() {
+                expected("a single value", node, self.diagnostics);
+            } else {
+                let name = Spanned::new(key.text.clone(), key.span);
+                let text = node.text().unwrap_or_default().to_owned();
+                self.draft.network_arguments.push((name, text));
+            }
+        }
+    }
+
+    pub(super) fn certificate_names(&mut self, node: &Node) {
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            let d = &mut *self.diagnostics;
+            match key.text.as_str() {
+                "dnsnames" => {
+                    self.draft.extra_names = values(node, "bad-name", DnsName::parse_wildcard, d);
+                }
+                "ips" => self.draft.extra_addresses = values(node, "bad-address", address, d),
+                _ => unknown(key, &["apiserver-cert-sans"], d),
+            }
+        }
+    }
+
+    pub(super) fn kube_proxy(&mut self, node: &Node) {
+        use crate::cluster::KubeProxyMode::{Iptables, Ipvs, Nftables};
+        let mode = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "iptables" => Ok(Iptables),
+            "ipvs" => Ok(Ipvs),
+            "nftables" => Ok(Nftables),
+            _ => Err(Mismatch::new(
+                "not a mode of kube-proxy",
+                "use iptables, ipvs or nftables",
+            )),
+        };
+        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
+            match key.text.as_str() {
+                "mode" => {
+                    self.draft.kube_proxy_mode = value(node, "bad-mode", mode, self.diagnostics);
+                }
+                _ => unknown(key, &["kube-proxy"], self.diagnostics),
+            }
+        }
+    }
+}
+
+fn in_pods(text: &str) -> Result<bool, Mismatch> {
+    match text.to_ascii_lowercase().as_str() {
+        "pod" => Ok(true),
+        "binary" => Ok(false),
+        _ => Err(Mismatch::new(
+            "not a way to run CoreDNS",
+            "write pod (in the cluster) or binary (as a service on the masters)",
+        )),
+    }
+}
+
+fn replicas(text: &str) -> Result<u32, Mismatch> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=1000).contains(number))
+        .ok_or_else(|| Mismatch::new("not a number of pods", "use a number from 1 to 1000"))
+}
+
+fn image_tag(text: &str) -> Result<String, Mismatch> {
+    let valid = text.len() <= 128
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        && !text.starts_with(['.', '-']);
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not the version of an image",
+            "write the tag alone, such as 1.8.4",
+        ))
+    }
+}
+
+fn plugin(text: &str) -> Result<String, Mismatch> {
+    let text = word(text)?;
+    if text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    {
+        Ok(text)
+    } else {
+        Err(Mismatch::new(
+            "not the name of a network plugin",
+            "write its name alone, such as calico or flannel",
+        ))
+    }
+}

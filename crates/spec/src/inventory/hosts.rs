@@ -1,0 +1,351 @@
+//! Hosts of the inventory as machines: their addresses, the way to them, labels and taints.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::roles::Roles;
+use super::{Reader, jump, template};
+use crate::cluster::Password;
+use crate::diagnostic::Diagnostic;
+use crate::draft::{AccessDraft, Field, HostDraft};
+use crate::source::{Span, Spanned};
+use crate::tree::{Kind, Node};
+use crate::value::{
+    Arch, Bastion, Host, HostKey, KeyPath, Label, Mismatch, Name, Port, Secret, Taint, is_login,
+    machine_address,
+};
+use crate::walk::{boolean, expected, mismatch, value, values};
+
+const ADDRESS: [&str; 2] = ["ansible_host", "ansible_ssh_host"];
+const PORT: [&str; 2] = ["ansible_port", "ansible_ssh_port"];
+const USER: [&str; 2] = ["ansible_user", "ansible_ssh_user"];
+const PASSWORD: [&str; 3] = [
+    "ansible_password",
+    "ansible_ssh_pass",
+    "ansible_ssh_password",
+];
+const SUDO: [&str; 3] = [
+    "ansible_become_password",
+    "ansible_become_pass",
+    "ansible_sudo_pass",
+];
+const KEY: [&str; 2] = ["ansible_ssh_private_key_file", "ansible_private_key_file"];
+const ARGUMENTS: [&str; 2] = ["ansible_ssh_extra_args", "ansible_ssh_common_args"];
+
+impl Reader<'_, '_> {
+    /// Every host once, into the list of each of its roles.
+    pub(super) fn machines(&mut self, roles: &Roles) {
+        self.draft.hosts_incomplete = roles.incomplete;
+        // kubespray gives machines their names unless told not to.
+        self.draft.set_hostname = self.unsaid(true);
+        let members: HashMap<usize, HostDraft> = roles
+            .members()
+            .into_iter()
+            .map(|host| (host, self.host(host)))
+            .collect();
+        let pick = |hosts: &[usize]| {
+            hosts
+                .iter()
+                .filter_map(|host| members.get(host).cloned())
+                .collect()
+        };
+        self.draft.masters = pick(&roles.control_plane);
+        self.draft.workers = pick(&roles.workers());
+        self.draft.etcds = pick(&roles.etcd);
+        self.bastion(roles);
+    }
+
+    fn host(&mut self, host: usize) -> HostDraft {
+        let (name, span) = self.name(host);
+        let mut draft = HostDraft {
+            span,
+            name: value(&name, "bad-name", Name::parse, self.diagnostics),
+            port: self.of_host(host, &PORT, "bad-port", Port::parse),
+            arch: self.of_host(host, &["hatchery_arch"], "bad-arch", Arch::parse),
+            access: self.access(host),
+            host_key: self.of_host(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse),
+            set_hostname: self.of_host(host, &["override_system_hostname"], "bad-boolean", boolean),
+            labels: self.labels(host),
+            taints: self.taints(host),
+            ..HostDraft::default()
+        };
+        self.addresses(host, &name, &mut draft);
+        draft
+    }
+
+    /// The name in the inventory, as if it were a value.
+    fn name(&self, host: usize) -> (Node, Span) {
+        let host = &self.groups.hosts[host];
+        let kind = Kind::Scalar {
+            text: host.name.clone(),
+            quoted: true,
+        };
+        let span = host.span;
+        (Node { span, kind }, span)
+    }
+
+    /// Where the other machines reach it, and where SSH does.
+    fn addresses(&mut self, host: usize, name: &Node, draft: &mut HostDraft) {
+        let own = self.of_host(host, &["ip"], "bad-address", machine_address);
+        let access = self.of_host(host, &["access_ip"], "bad-address", machine_address);
+        if let (Some(one), Some(two)) = (own.given(), access.given())
+            && one.value != two.value
+        {
+            let message = format!(
+                "`access_ip` cannot be honoured: {} and {} would be two addresses of one machine",
+                one.value, two.value
+            );
+            self.diagnostics.push(
+                Diagnostic::error("unsupported", two.span, message)
+                    .related(one.span, "the other address")
+                    .remedy("give in ip the address by which the other machines reach it, and remove access_ip"),
+            );
+        }
+        let said = self.of_host(host, &ADDRESS, "bad-address", Host::parse);
+        // Without ansible_host the name in the inventory is where Ansible goes.
+        let way = if said.is_absent() {
+            value(name, "bad-name", Host::parse, self.diagnostics)
+        } else {
+            said
+        };
+        let by_way = match &way {
+            Field::Given(Spanned {
+                value: Host::Address(address),
+                span,
+            }) => self.reachable(*address, *span),
+            Field::Wrong => Field::Wrong,
+            Field::Given(_) | Field::Absent => Field::Absent,
+        };
+        draft.address = own.or(access).or(by_way);
+        if draft.address.is_absent() {
+            let message = format!("host {} has no address", self.groups.hosts[host].name);
+            self.diagnostics.push(
+                Diagnostic::error("missing-key", draft.span, message)
+                    .remedy("add ip with the address by which the other machines reach it"),
+            );
+        }
+        draft.ssh_host = way;
+    }
+
+    fn reachable(&mut self, address: IpAddr, span: Span) -> Field<IpAddr> {
+        match machine_address(&address.to_string()) {
+            Ok(address) => Field::Given(Spanned::new(address, span)),
+            Err(wrong) => {
+                mismatch(
+                    &address.to_string(),
+                    span,
+                    "bad-address",
+                    wrong,
+                    self.diagnostics,
+                );
+                Field::Wrong
+            }
+        }
+    }
+
+    fn access(&mut self, host: usize) -> AccessDraft {
+        let access = AccessDraft {
+            user: self.of_host(host, &USER, "bad-user", user),
+            password: self.password(host, &PASSWORD),
+            sudo_password: self.password(host, &SUDO),
+            private_key: self.of_host(host, &KEY, "bad-path", KeyPath::parse),
+            bastions: self.way(host),
+        };
+        if let Field::Given(Spanned { value: false, span }) =
+            self.of_host(host, &["ansible_become"], "bad-boolean", boolean)
+            && access.user.value().is_some_and(|user| user != "root")
+        {
+            self.diagnostics.push(
+                Diagnostic::error("unsupported", span, "`ansible_become` cannot be honoured: without root's rights nothing can be set up")
+                    .remedy("write true, and let the user use sudo; or log in as root"),
+            );
+        }
+        access
+    }
+
+    /// A password is any text, and never part of a message.
+    fn password(&mut self, host: usize, names: &[&str]) -> Field<Password> {
+        let found = names.iter().find_map(|name| {
+            let entry = self.scope.of_host(host, name)?;
+            (!entry.node.is_null()).then_some(entry)
+        });
+        let Some(entry) = found else {
+            return Field::Absent;
+        };
+        if let Some(password) = entry.node.text().and_then(template::password) {
+            return Field::Given(Spanned::new(password, entry.node.span));
+        }
+        let Ok(node) = self.rendered(entry, Some(host)) else {
+            return Field::Wrong;
+        };
+        let span = node.span;
+        let problem = match node.text() {
+            None => {
+                expected("a single value", &node, self.diagnostics);
+                return Field::Wrong;
+            }
+            Some("") => return Field::Absent,
+            Some(text) if text.starts_with("$ANSIBLE_VAULT") => (
+                "the password is encrypted by ansible-vault",
+                "keep it out of the file instead: {{ lookup('env', 'NAME') }} or {{ lookup('file', '/path') }}",
+            ),
+            Some(text) if text.contains(['\n', '\r', '\0']) => (
+                "the password has more than one line",
+                "write it on one line, in quotes if need be",
+            ),
+            Some(text) => {
+                if self.readable.contains(&span.file) {
+                    self.diagnostics.push(
+                        Diagnostic::warning("readable-password", span, "a password stands in a file that others can read")
+                            .remedy("chmod 600 the file, or use ansible_ssh_private_key_file or {{ lookup('env', 'NAME') }}"),
+                    );
+                }
+                return Field::Given(Spanned::new(Password::Text(Secret::new(text)), span));
+            }
+        };
+        self.diagnostics
+            .push(Diagnostic::error("bad-password", span, problem.0).remedy(problem.1));
+        Field::Wrong
+    }
+
+    /// The hosts on the way, by the arguments for ssh.
+    fn way(&mut self, host: usize) -> Field<Vec<Bastion>> {
+        let mut way = Field::Absent;
+        for name in ARGUMENTS {
+            let found = self.of_host(host, &[name], "bad-ssh-arguments", jump::parse);
+            let Field::Given(found) = found else {
+                way = way.or(if found.is_absent() {
+                    Field::Absent
+                } else {
+                    Field::Wrong
+                });
+                continue;
+            };
+            if found.value.unchecked {
+                self.diagnostics.push(
+                    Diagnostic::warning("host-keys-checked", found.span, "host keys are checked nevertheless")
+                        .remedy("remove StrictHostKeyChecking=no; a key that is not known is recorded at first use"),
+                );
+            }
+            if let Some(bastions) = found.value.bastions {
+                way = way.or(Field::Given(Spanned::new(bastions, found.span)));
+            }
+        }
+        way
+    }
+
+    /// The host of the group `bastion` is on the way to all others.
+    fn bastion(&mut self, roles: &Roles) {
+        let Some(&host) = roles.bastions.first() else {
+            return;
+        };
+        let (name, span) = self.name(host);
+        if let Some(second) = roles.bastions.get(1) {
+            let second = &self.groups.hosts[*second];
+            let message = format!(
+                "only the first host of the group bastion is used, not {}",
+                second.name
+            );
+            self.diagnostics.push(
+                Diagnostic::warning("second-bastion", second.span, message).remedy(
+                    "for a way through several hosts use ansible_ssh_common_args: -J first,second",
+                ),
+            );
+        }
+        let said = self.of_host(host, &ADDRESS, "bad-address", Host::parse);
+        let way = if said.is_absent() {
+            value(&name, "bad-name", Host::parse, self.diagnostics)
+        } else {
+            said
+        };
+        let port = self.of_host(host, &PORT, "bad-port", Port::parse);
+        let user = self.of_host(host, &USER, "bad-user", user);
+        self.draft.access.bastions = match (way, &port, &user) {
+            (
+                Field::Given(way),
+                Field::Absent | Field::Given(_),
+                Field::Absent | Field::Given(_),
+            ) => {
+                let bastion = Bastion {
+                    user: user.value().cloned(),
+                    host: way.value,
+                    port: port.unwrap_or(Port::SSH),
+                };
+                Field::Given(Spanned::new(vec![bastion], span))
+            }
+            _ => Field::Wrong,
+        };
+        // Nobody goes through himself.
+        let own = self.groups.hosts[host].name.as_str();
+        let draft = &mut self.draft;
+        let lists = [&mut draft.masters, &mut draft.workers, &mut draft.etcds];
+        for entry in lists.into_iter().flatten() {
+            let is_it = entry.name.value().is_some_and(|name| name.as_str() == own);
+            if is_it && entry.access.bastions.is_absent() {
+                entry.access.bastions = Field::Given(Spanned::new(Vec::new(), span));
+            }
+        }
+    }
+
+    fn labels(&mut self, host: usize) -> Field<Vec<Label>> {
+        let Some(entry) = self.scope.of_host(host, "node_labels") else {
+            return Field::Absent;
+        };
+        let Ok(node) = self.rendered(entry, Some(host)) else {
+            return Field::Wrong;
+        };
+        if node.is_null() {
+            return Field::Absent;
+        }
+        let Some(entries) = node.entries() else {
+            expected("a section with keys", &node, self.diagnostics);
+            return Field::Wrong;
+        };
+        let mut labels = Vec::new();
+        for (key, node) in entries {
+            let text = match node.text() {
+                Some(text) => text,
+                None if node.is_null() => "",
+                None => {
+                    expected("a single value", node, self.diagnostics);
+                    continue;
+                }
+            };
+            match Label::new(&key.text, text) {
+                Ok(label) => labels.push(label),
+                Err(wrong) => {
+                    let whole = format!("{}={text}", key.text);
+                    let span = key.span.to(node.span);
+                    mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
+                }
+            }
+        }
+        Field::Given(Spanned::new(labels, node.span))
+    }
+
+    fn taints(&mut self, host: usize) -> Field<Vec<Taint>> {
+        let Some(entry) = self.scope.of_host(host, "node_taints") else {
+            return Field::Absent;
+        };
+        let Ok(node) = self.rendered(entry, Some(host)) else {
+            return Field::Wrong;
+        };
+        if node.is_null() {
+            return Field::Absent;
+        }
+        let taints = values(&node, "bad-taint", Taint::parse, self.diagnostics);
+        let taints = taints.into_iter().map(|taint| taint.value).collect();
+        Field::Given(Spanned::new(taints, node.span))
+    }
+}
+
+fn user(text: &str) -> Result<String, Mismatch> {
+    if is_login(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a user",
+            "write the login name alone, such as root",
+        ))
+    }
+}

@@ -1,0 +1,131 @@
+//! What is said of variables that take no effect, are not known, or cannot be had.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Reader;
+use super::groups::{Groups, Vars};
+use super::variables::{self, Treatment, VARIABLES};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Span;
+use crate::tree::{Kind, Node};
+use crate::walk::boolean;
+
+/// So many variables are named in one sentence.
+const NAMED: usize = 8;
+
+/// One note for all that mean nothing here, and one for each that is not known.
+pub(super) fn tell(groups: &Groups<'_>, file: &Vars<'_>, diagnostics: &mut Diagnostics) {
+    let mut quiet: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut unknown: BTreeMap<&str, BTreeSet<Span>> = BTreeMap::new();
+    let all = groups.groups.iter().map(|group| &group.vars);
+    for vars in all.chain(&groups.host_vars).chain([file]) {
+        for (name, entry) in vars {
+            if may_be_secret(name) {
+                diagnostics.hide(entry.node.span);
+            }
+            let span = entry.key.span;
+            match variables::find(name).map(|info| info.treatment) {
+                None => {
+                    unknown.entry(name).or_default().insert(span);
+                }
+                Some(Treatment::NoEffect) => {
+                    let first = quiet.entry(name).or_insert(span);
+                    *first = (*first).min(span);
+                }
+                Some(Treatment::Honoured(_) | Treatment::Only(_)) => {}
+            }
+        }
+    }
+    tell_unknown(&unknown, diagnostics);
+    tell_quiet(&quiet, diagnostics);
+}
+
+/// Names behind which logins are kept, beside those that everyone's lines are cleaned of.
+fn may_be_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["pass", "secret", "token", "auth", "credential", "_key"]
+        .iter()
+        .any(|word| name.contains(word))
+        && !name.ends_with("_file")
+}
+
+fn tell_unknown(unknown: &BTreeMap<&str, BTreeSet<Span>>, diagnostics: &mut Diagnostics) {
+    for (name, places) in unknown {
+        let Some(first) = places.first() else {
+            continue;
+        };
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+        let elsewhere = match places.len() {
+            1 => String::new(),
+            2 => " (and in another place)".to_owned(),
+            more => format!(" (and in {} other places)", more - 1),
+        };
+        let message = format!("the variable `{shown}` is not known and has no effect{elsewhere}");
+        let remedy = match variables::near(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "remove it, or see that the cluster does not need it".to_owned(),
+        };
+        diagnostics.push(Diagnostic::warning("unknown-variable", *first, message).remedy(remedy));
+    }
+}
+
+fn tell_quiet(quiet: &BTreeMap<&str, Span>, diagnostics: &mut Diagnostics) {
+    let Some(first) = quiet.values().min() else {
+        return;
+    };
+    let names: Vec<&str> = quiet.keys().take(NAMED).copied().collect();
+    let more = match quiet.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "variables that mean nothing to Hatchery: {}{more}",
+        names.join(", ")
+    );
+    diagnostics.push(
+        Diagnostic::warning("no-effect", *first, message)
+            .remedy("leave them if kubespray still needs them"),
+    );
+}
+
+impl Reader<'_, '_> {
+    /// Refuses every value that cannot be had.
+    pub(super) fn only(&mut self) {
+        for info in VARIABLES {
+            let Treatment::Only(values) = info.treatment else {
+                continue;
+            };
+            for entry in self.scope.of_all(info.name) {
+                let Ok(node) = self.rendered(entry, None) else {
+                    continue;
+                };
+                if !is_one_of(&node, values) {
+                    let reason = info.doc.trim_end_matches('.');
+                    let message = format!("`{}` cannot be honoured: {reason}", info.name);
+                    let remedy = match values {
+                        [] => "remove the line".to_owned(),
+                        [usual, ..] => format!("write {usual}, or remove the line"),
+                    };
+                    self.diagnostics.push(
+                        Diagnostic::error("unsupported", entry.key.span, message).remedy(remedy),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn is_one_of(node: &Node, values: &[&str]) -> bool {
+    let is = |text: &str, value: &str| {
+        text.eq_ignore_ascii_case(value)
+            || boolean(value).is_ok_and(|value| boolean(text) == Ok(value))
+    };
+    match &node.kind {
+        Kind::Sequence(items) => items.is_empty(),
+        Kind::Mapping(entries) => entries.is_empty(),
+        Kind::Scalar { text, .. } => {
+            let text = text.trim();
+            node.is_null() || text.is_empty() || values.iter().any(|value| is(text, value))
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The cluster's name and version, its network plugin, and where its API is reached.
+
+use super::Reader;
+use crate::cluster::{Item, KubeProxyMode, ManifestSource, PackageList};
+use crate::diagnostic::Diagnostic;
+use crate::draft::{Field, ListDraft};
+use crate::source::Spanned;
+use crate::tree::Node;
+use crate::value::{
+    AbsolutePath, DnsName, Endpoint, GoDuration, Host, Mismatch, Name, Port, Version,
+};
+use crate::walk::{boolean, section, value, values, word};
+
+/// The domain that every cluster of kubespray has unless said: nobody's name.
+const USUAL_DOMAIN: &str = "cluster.local";
+/// The plugin that needs no manifest.
+const BUILT_IN: &str = "flannel";
+/// kubespray's words for "none".
+const NO_PLUGIN: [&str; 2] = ["cni", "none"];
+
+impl Reader<'_, '_> {
+    /// Inventories need no name for the cluster, but a state directory does.
+    pub(super) fn id(&mut self, given: Option<&Name>) {
+        if let Some(name) = given {
+            self.draft.id = self.unsaid(name.clone());
+            return;
+        }
+        let own = self.of_cluster(&["hatchery_cluster_id"], "bad-name", Name::parse);
+        let by_domain = match self.scope.of_any("cluster_name") {
+            Some(entry) if own.is_absent() && entry.node.text() != Some(USUAL_DOMAIN) => {
+                self.of_cluster(&["cluster_name"], "bad-name", Name::parse)
+            }
+            _ => Field::Absent,
+        };
+        self.draft.id = own.or(by_domain);
+        if self.draft.id.is_absent() {
+            self.draft.id = Field::Wrong;
+            let said = self
+                .scope
+                .of_any("cluster_name")
+                .map(|entry| entry.node.span);
+            let message = match said {
+                Some(_) => "the cluster has no name of its own: cluster.local is every cluster's",
+                None => "the cluster has no name",
+            };
+            self.diagnostics.push(
+                Diagnostic::error("missing-key", said.unwrap_or(self.draft.file), message)
+                    .remedy("add the variable hatchery_cluster_id, such as hatchery_cluster_id: k8s-cluster"),
+            );
+        }
+    }
+
+    pub(super) fn settings(&mut self) {
+        self.draft.kubernetes_version =
+            self.of_cluster(&["kube_version"], "bad-version", Version::parse);
+        self.draft.kube_proxy_mode = self.of_cluster(&["kube_proxy_mode"], "bad-mode", proxy_mode);
+        self.draft.kubelet_serving = self.of_cluster(
+            &["kubelet_rotate_server_certificates"],
+            "bad-boolean",
+            boolean,
+        );
+        let timeout = ["kube_apiserver_request_timeout"];
+        self.draft.api_timeout = self.of_cluster(&timeout, "bad-duration", GoDuration::parse);
+        self.plugin();
+        self.endpoint();
+        self.certificate_names();
+    }
+
+    fn plugin(&mut self) {
+        let manifest = self.of_cluster(&["hatchery_network_manifest"], "bad-manifest", manifest);
+        let said = self.of_cluster(&["kube_network_plugin"], "bad-plugin", plugin);
+        match said {
+            Field::Wrong => {}
+            Field::Absent => {
+                self.diagnostics.push(
+                    Diagnostic::warning("network-plugin", self.draft.file, "no network plugin is named: flannel is used, where kubespray would use calico")
+                        .remedy("set kube_network_plugin: flannel, or calico together with hatchery_network_manifest"),
+                );
+                self.draft.network_plugin = self.unsaid(BUILT_IN.to_owned());
+            }
+            Field::Given(plugin) if NO_PLUGIN.contains(&plugin.value.as_str()) => {}
+            Field::Given(plugin) => {
+                if plugin.value != BUILT_IN && manifest.is_absent() {
+                    let message = format!("{} cannot be set up without its manifest", plugin.value);
+                    self.diagnostics.push(
+                        Diagnostic::error("network-plugin", plugin.span, message)
+                            .remedy("add hatchery_network_manifest with its URL, or with its path on the masters when the archive holds it; or use kube_network_plugin: flannel"),
+                    );
+                }
+                self.draft.network_plugin = Field::Given(plugin);
+            }
+        }
+        match manifest {
+            Field::Given(Spanned {
+                value: Manifest::Path(path),
+                span,
+            }) => {
+                self.draft.network_manifest = Field::Given(Spanned::new(path, span));
+            }
+            Field::Given(Spanned {
+                value: Manifest::Url(url),
+                span,
+            }) => {
+                let source = ManifestSource::Url(url);
+                self.draft.lists.push(ListDraft {
+                    list: PackageList::AdditionMaster,
+                    items: vec![Spanned::new(Item::Yaml { source }, span)],
+                });
+            }
+            Field::Absent | Field::Wrong => {}
+        }
+    }
+
+    /// The user's own load balancer.
+    fn endpoint(&mut self) {
+        let Ok(Some(node)) = self.node("loadbalancer_apiserver") else {
+            return;
+        };
+        let Some(entries) = section(&node, self.diagnostics) else {
+            self.draft.endpoint = Field::Wrong;
+            return;
+        };
+        let (mut host, mut port) = (Field::Absent, Field::Absent);
+        for (key, node) in entries {
+            match key.text.as_str() {
+                "address" => host = value(node, "bad-address", Host::parse, self.diagnostics),
+                "port" => port = value(node, "bad-port", Port::parse, self.diagnostics),
+                _ => {
+                    let message =
+                        format!("`loadbalancer_apiserver` has no key `{}`", shown(&key.text));
+                    self.diagnostics.push(
+                        Diagnostic::error("unknown-key", key.span, message)
+                            .remedy("known here: address, port"),
+                    );
+                }
+            }
+        }
+        self.draft.endpoint = match (host, port) {
+            (Field::Given(host), Field::Given(port)) => Field::Given(Spanned::new(
+                Endpoint {
+                    host: host.value,
+                    port: port.value,
+                },
+                host.span,
+            )),
+            (Field::Wrong, _) | (_, Field::Wrong) => Field::Wrong,
+            (Field::Absent, Field::Absent) if entries.is_empty() => Field::Absent,
+            (host, _) => {
+                let lacks = if host.is_absent() { "address" } else { "port" };
+                self.lacks(&node, lacks);
+                Field::Wrong
+            }
+        };
+    }
+
+    fn lacks(&mut self, node: &Node, key: &str) {
+        let message = format!("`loadbalancer_apiserver` has no `{key}`");
+        self.diagnostics.push(
+            Diagnostic::error("missing-key", node.span, message)
+                .remedy("give both address and port"),
+        );
+    }
+
+    fn certificate_names(&mut self) {
+        let domain = ["apiserver_loadbalancer_domain_name"];
+        if let Field::Given(name) = self.of_cluster(&domain, "bad-name", DnsName::parse) {
+            self.draft.extra_names.push(name);
+        }
+        let Ok(Some(node)) = self.node("supplementary_addresses_in_ssl_keys") else {
+            return;
+        };
+        for host in values(&node, "bad-name", host_or_wildcard, self.diagnostics) {
+            let span = host.span;
+            match host.value {
+                Host::Address(address) => {
+                    self.draft.extra_addresses.push(Spanned::new(address, span));
+                }
+                Host::Name(name) => self.draft.extra_names.push(Spanned::new(name, span)),
+            }
+        }
+    }
+}
+
+enum Manifest {
+    Url(String),
+    Path(AbsolutePath),
+}
+
+fn manifest(text: &str) -> Result<Manifest, Mismatch> {
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) => {
+            Ok(Manifest::Url(text.to_owned()))
+        }
+        Some(_) => Err(Mismatch::new("not a URL", "write it without spaces")),
+        None => AbsolutePath::parse(text).map(Manifest::Path),
+    }
+}
+
+fn plugin(text: &str) -> Result<String, Mismatch> {
+    let text = word(text)?;
+    if text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a network plugin",
+            "write its name alone, such as flannel or calico",
+        ))
+    }
+}
+
+fn proxy_mode(text: &str) -> Result<KubeProxyMode, Mismatch> {
+    match text.to_ascii_lowercase().as_str() {
+        "iptables" => Ok(KubeProxyMode::Iptables),
+        "ipvs" => Ok(KubeProxyMode::Ipvs),
+        "nftables" => Ok(KubeProxyMode::Nftables),
+        _ => Err(Mismatch::new(
+            "not a mode of kube-proxy",
+            "use iptables, ipvs or nftables",
+        )),
+    }
+}
+
+fn host_or_wildcard(text: &str) -> Result<Host, Mismatch> {
+    if text.starts_with("*.") {
+        return DnsName::parse_wildcard(text).map(Host::Name);
+    }
+    Host::parse(text)
+}
+
+fn shown(key: &str) -> String {
+    key.chars().filter(|c| !c.is_control()).take(60).collect()
+}

@@ -1,0 +1,133 @@
+//! Every key of a deploy file: its kind, default, meaning, and the place in the
+//! [`Cluster`](crate::cluster::Cluster) that it changes. Suggestions for unknown keys, the
+//! documentation and the tests go by this table.
+
+mod table;
+
+pub use table::KEYS;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::tree::Key;
+use crate::walk::nearest;
+
+/// Where a key comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Only the manual's eggo had it.
+    Classic,
+    /// Only later eggo had it.
+    Current,
+    /// Every eggo had it.
+    Both,
+    /// It is Hatchery's own.
+    New,
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyInfo {
+    /// The section it stands in: a path, or `<host>` and `<item>` for entries of several lists.
+    pub section: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What its value is, in words.
+    pub kind: &'static str,
+    /// What holds without it, in words; empty if it must be given or nothing holds.
+    pub default: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+    /// The place in the serialised cluster that it changes, as a JSON pointer; `!` for a value
+    /// that is only checked.
+    pub effect: &'static str,
+}
+
+/// The keys of a section.
+pub fn of_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
+    KEYS.iter().filter(move |info| info.section == section)
+}
+
+/// Says that a section has no such key, and which one may be meant.
+pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
+    let known = || {
+        sections
+            .iter()
+            .flat_map(|section| of_section(section))
+            .map(|info| info.key)
+    };
+    let place = match sections {
+        [""] => "a deploy file".to_owned(),
+        ["<host>"] | ["<host>", "loadbalance"] => "a machine".to_owned(),
+        ["<item>"] => "a package".to_owned(),
+        [section, ..] => format!("`{section}`"),
+        [] => String::new(),
+    };
+    let message = format!("{place} has no key `{}`", shown(&key.text));
+    // Nobody will read it, and looking for the nearest key takes time.
+    if diagnostics.is_full() {
+        diagnostics.push(Diagnostic::error("unknown-key", key.span, message));
+        return;
+    }
+    let remedy = if let Some(known) = nearest(&key.text, known()) {
+        format!("did you mean `{known}`?")
+    } else if let Some(elsewhere) = elsewhere(&key.text, sections) {
+        format!("`{}` belongs {elsewhere}", key.text)
+    } else if known().count() > 20 {
+        "remove it, or correct its indentation if it belongs to a section above".to_owned()
+    } else {
+        let mut all: Vec<_> = known().collect();
+        all.sort_unstable();
+        all.dedup();
+        format!("known here: {}", all.join(", "))
+    };
+    diagnostics.push(Diagnostic::error("unknown-key", key.span, message).remedy(remedy));
+}
+
+/// In which section a misplaced key would be right.
+fn elsewhere(key: &str, here: &[&str]) -> Option<String> {
+    let info = KEYS
+        .iter()
+        .find(|info| info.key == key && !here.contains(&info.section))?;
+    Some(match info.section {
+        "" => "at the top of the file, without indentation".to_owned(),
+        "<host>" => "to a machine in masters, workers or etcds".to_owned(),
+        "<item>" => "to a package".to_owned(),
+        section => format!("into `{section}`"),
+    })
+}
+
+fn shown(key: &str) -> String {
+    key.chars().take(60).filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_is_described_once() {
+        let mut seen = std::collections::HashSet::new();
+        for info in KEYS {
+            assert!(seen.insert((info.section, info.key)), "{info:?}");
+            assert!(info.doc.ends_with('.'), "{info:?}");
+            assert!(!info.kind.is_empty() && !info.effect.is_empty(), "{info:?}");
+        }
+    }
+
+    #[test]
+    fn suggestions_name_the_near_key_or_the_right_section() {
+        let remedy = |key: &str, sections: &[&str]| {
+            let mut all = Diagnostics::new();
+            let key = Key {
+                text: key.to_owned(),
+                span: crate::source::Span::default(),
+            };
+            unknown(&key, sections, &mut all);
+            all.sorted()[0].remedy.clone().unwrap()
+        };
+        assert_eq!(remedy("mastres", &[""]), "did you mean `masters`?");
+        assert_eq!(remedy("podcidr", &[""]), "`podcidr` belongs into `network`");
+        assert!(remedy("colour", &["service"]).starts_with("known here: cidr, dns,"));
+    }
+}

@@ -1,0 +1,194 @@
+//! A commented deploy file to begin with: the machines as asked for, everything else set or shown
+//! switched off, each key explained in the words of the [table](crate::keys).
+
+mod networks;
+mod packages;
+mod page;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use snafu::{Snafu, ensure};
+
+use crate::value::{Name, Secret};
+
+/// One of the lists of machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// The control plane.
+    Masters,
+    /// Those that run pods.
+    Workers,
+    /// Those that keep the state.
+    Etcds,
+    /// The one in front of the masters.
+    LoadBalancer,
+}
+
+/// Why no file can be made for these machines.
+#[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+pub enum Error {
+    /// An address stands twice in a list.
+    #[snafu(display("{address} is given twice"))]
+    Twice {
+        /// The list.
+        list: List,
+        /// The address.
+        address: IpAddr,
+    },
+    /// One cluster has addresses of one family.
+    #[snafu(display("{address} and {first} are an IPv4 and an IPv6 address"))]
+    TwoFamilies {
+        /// The list with the stranger.
+        list: List,
+        /// The stranger.
+        address: IpAddr,
+        /// The first master.
+        first: IpAddr,
+    },
+    /// There are machines but no master.
+    #[snafu(display("other machines are given, but no master"))]
+    NoMaster,
+}
+
+impl Error {
+    /// The list that is wrong.
+    pub fn list(&self) -> List {
+        match self {
+            Self::Twice { list, .. } | Self::TwoFamilies { list, .. } => *list,
+            Self::NoMaster => List::Masters,
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Twice { .. } => "give each machine once per role",
+            Self::TwoFamilies { .. } => "give all machines' addresses in one family",
+            Self::NoMaster => "name at least one master",
+        }
+    }
+}
+
+/// The machines of a file to begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machines {
+    masters: Vec<IpAddr>,
+    workers: Vec<IpAddr>,
+    etcds: Vec<IpAddr>,
+    load_balancer: Option<IpAddr>,
+}
+
+impl Machines {
+    /// The machines named. Without any, those of an example; without workers, the masters are
+    /// workers, since a cluster without any runs nothing.
+    pub fn new(
+        masters: Vec<IpAddr>,
+        mut workers: Vec<IpAddr>,
+        etcds: Vec<IpAddr>,
+        load_balancer: Option<IpAddr>,
+    ) -> Result<Self, Error> {
+        let Some(&first) = masters.first() else {
+            ensure!(
+                workers.is_empty() && etcds.is_empty() && load_balancer.is_none(),
+                NoMasterSnafu
+            );
+            return Ok(Self::example());
+        };
+        let lists = [
+            (List::Masters, masters.as_slice()),
+            (List::Workers, workers.as_slice()),
+            (List::Etcds, etcds.as_slice()),
+            (List::LoadBalancer, load_balancer.as_slice()),
+        ];
+        for (list, addresses) in lists {
+            let mut seen = HashSet::new();
+            for &address in addresses {
+                ensure!(seen.insert(address), TwiceSnafu { list, address });
+                ensure!(
+                    address.is_ipv4() == first.is_ipv4(),
+                    TwoFamiliesSnafu {
+                        list,
+                        address,
+                        first
+                    }
+                );
+            }
+        }
+        if workers.is_empty() {
+            workers.clone_from(&masters);
+        }
+        Ok(Self {
+            masters,
+            workers,
+            etcds,
+            load_balancer,
+        })
+    }
+
+    /// Eggo's example, with the master as worker too, as its manual recommends.
+    fn example() -> Self {
+        let address = |last| IpAddr::from([192, 168, 0, last]);
+        Self {
+            masters: vec![address(2)],
+            workers: vec![address(2), address(3), address(4)],
+            etcds: Vec::new(),
+            load_balancer: Some(address(1)),
+        }
+    }
+
+    /// The machines of a list.
+    pub fn list(&self, list: List) -> &[IpAddr] {
+        match list {
+            List::Masters => &self.masters,
+            List::Workers => &self.workers,
+            List::Etcds => &self.etcds,
+            List::LoadBalancer => self.load_balancer.as_slice(),
+        }
+    }
+
+    /// Every machine with its name; the first list that names it decides.
+    fn names(&self) -> HashMap<IpAddr, String> {
+        let mut names = HashMap::new();
+        for (list, role) in [
+            (List::Masters, "k8s-master-"),
+            (List::Workers, "k8s-worker-"),
+            (List::Etcds, "etcd-"),
+        ] {
+            let mut number = 0;
+            for address in self.list(list) {
+                names.entry(*address).or_insert_with(|| {
+                    number += 1;
+                    format!("{role}{}", number - 1)
+                });
+            }
+        }
+        if let Some(address) = &self.load_balancer {
+            names
+                .entry(*address)
+                .or_insert_with(|| "k8s-loadbalance".to_owned());
+        }
+        names
+    }
+}
+
+/// What a file to begin with shall say.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The cluster's name.
+    pub name: Name,
+    /// The SSH user.
+    pub user: String,
+    /// The SSH password; without one the file shows the safer ways, switched off.
+    pub password: Option<Secret>,
+    /// The machines.
+    pub machines: Machines,
+    /// Whether the manual's keys are used instead of the current ones.
+    pub classic: bool,
+}
+
+/// The file's text.
+pub fn render(wish: &Wish) -> String {
+    text::render(wish)
+}
