@@ -15,6 +15,8 @@ need_tools() {
   command -v cc >/dev/null || missing+=(gcc libc6-dev)
   command -v curl >/dev/null || missing+=(curl ca-certificates)
   command -v ssh >/dev/null || missing+=(openssh-client)
+  command -v busybox >/dev/null || missing+=(busybox)
+  command -v dash >/dev/null || missing+=(dash)
   command -v readelf >/dev/null || missing+=(binutils)
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
   [ ${#missing[@]} -gt 0 ] || return 0

@@ -1,4 +1,6 @@
-//! `check`: all that is wrong with a deploy file, before anything is touched.
+//! `check`: all that is wrong with a deploy file, and with the machines, before anything is touched.
+
+mod hosts;
 
 use std::{
     path::{Path, PathBuf},
@@ -21,6 +23,12 @@ pub(crate) struct Arguments {
     /// The variables that go with an inventory, such as group_vars.yml
     #[arg(long, value_name = "FILE", requires = "file")]
     vars: Option<PathBuf>,
+    /// Ask the machines too; nothing on them is changed
+    #[arg(long)]
+    hosts: bool,
+    /// How many machines are asked at the same time
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "hosts", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    parallel: usize,
 }
 
 pub(crate) fn run(
@@ -30,9 +38,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let file = deploy_file::find(arguments.file.as_deref(), home)?;
     let reading = deploy_file::look(&file, arguments.vars.as_deref())?;
-    if output.json() {
-        output.print_json(&document(&file, &reading));
-    } else {
+    if !output.json() {
         eprint!("{}", reading.diagnostics.render(output.colours()));
         if let Some(cluster) = &reading.cluster {
             output.print(&format!(
@@ -42,9 +48,27 @@ pub(crate) fn run(
             ));
         }
     }
-    Ok(match reading.cluster {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(2),
+    let outcome = match &reading.cluster {
+        Some(cluster) if arguments.hosts => Some((
+            cluster,
+            hosts::ask(cluster, home, arguments.parallel, output)?,
+        )),
+        _ => None,
+    };
+    if output.json() {
+        let mut document = document(&file, &reading);
+        if let Some((cluster, outcome)) = &outcome {
+            document["ok"] = outcome.is_good().into();
+            document["hosts"] = outcome.document(cluster);
+        }
+        output.print_json(&document);
+    } else if let Some((cluster, outcome)) = &outcome {
+        outcome.print(cluster, output);
+    }
+    Ok(match (&reading.cluster, &outcome) {
+        (None, _) => ExitCode::from(2),
+        (Some(_), None) => ExitCode::SUCCESS,
+        (Some(_), Some((_, outcome))) => outcome.exit_code(),
     })
 }
 

@@ -105,7 +105,7 @@ impl Output {
     }
 
     /// What begins and ends a bold word of a colour.
-    fn bold(&self, colour: &str) -> (String, &'static str) {
+    pub(crate) fn bold(&self, colour: &str) -> (String, &'static str) {
         if self.colours {
             (format!("\x1b[1;{colour}m"), "\x1b[0m")
         } else {

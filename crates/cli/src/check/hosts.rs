@@ -1,0 +1,270 @@
+//! `check --hosts`: the machines too. They are asked, and nothing on them is changed.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use hatchery_engine::{
+    name_list::NameList,
+    preflight::{self, Finding, Manners, Reply, Severity},
+    reach::{self, Surroundings},
+};
+use hatchery_host::{facts::Facts, transport::ssh::Patience};
+use hatchery_sandbox::files;
+use hatchery_spec::{Cluster, cluster::Machine};
+use serde_json::json;
+
+use crate::{
+    output::{Output, Refused},
+    template::number,
+};
+
+/// What was found out about the machines.
+pub(super) struct Outcome {
+    replies: Vec<Reply>,
+    findings: Vec<Finding>,
+}
+
+/// Asks every machine of a cluster. Lines for people come as the machines answer.
+pub(super) fn ask(
+    cluster: &Cluster,
+    home: Option<&Path>,
+    parallel: usize,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
+    let home = match home {
+        Some(home) => std::path::absolute(home).unwrap_or_else(|_| PathBuf::from(home)),
+        None => files::home_dir().map_err(|error| Refused::new(error.to_string()))?,
+    };
+    // Each step must leave time for those behind it.
+    let patience = Patience {
+        connect: Duration::from_secs(8),
+        handshake: Duration::from_secs(10),
+        authentication: Duration::from_secs(15),
+        busy: Duration::from_secs(15),
+        ..Patience::default()
+    };
+    let machines = reach::machines(cluster, &Surroundings::of_process(home), &patience)
+        .map_err(|errors| refused(&errors))?;
+    let manners = Manners {
+        parallel,
+        ..Manners::default()
+    };
+    let nodes = cluster.machines();
+    let columns = Columns::of(nodes);
+    let runtime = tokio::runtime::Runtime::new().context("cannot begin to ask the machines")?;
+    let replies = runtime.block_on(preflight::ask(&machines, manners, |place, reply| {
+        if let (Some(node), false) = (nodes.get(place), output.json()) {
+            // What machines have in common is judged when all have answered.
+            let alone = preflight::judge(cluster, &[(node, reply)]);
+            output.print(&columns.line(node, reply, &alone));
+        }
+    }));
+    let answers: Vec<_> = nodes.iter().zip(&replies).collect();
+    let findings = preflight::judge(cluster, &answers);
+    Ok(Outcome { replies, findings })
+}
+
+/// All that is missing here, in one refusal.
+fn refused(errors: &[reach::Error]) -> Refused {
+    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let mut remedies: Vec<_> = errors.iter().map(|error| error.problem.remedy()).collect();
+    remedies.dedup();
+    Refused::new(lines.join("\n       ")).remedy(remedies.join("\n  "))
+}
+
+impl Outcome {
+    /// Whether every machine is good enough.
+    pub(super) fn is_good(&self) -> bool {
+        !self
+            .findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        if self.is_good() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    /// The findings, and the whole in the last lines.
+    pub(super) fn print(&self, cluster: &Cluster, output: &Output) {
+        if !self.findings.is_empty() {
+            eprintln!();
+        }
+        for finding in &self.findings {
+            let colour = match finding.severity {
+                Severity::Error => "31",
+                Severity::Warning => "33",
+                Severity::Note => "36",
+            };
+            let (begin, end) = output.bold(colour);
+            let (severity, code) = (finding.severity.as_str(), finding.code);
+            let machines = NameList(&finding.machines);
+            eprintln!(
+                "{begin}{severity}[{code}]{end}: {machines}: {}",
+                finding.message
+            );
+            if let Some(remedy) = &finding.remedy {
+                eprintln!("  {remedy}");
+            }
+        }
+        if !self.findings.is_empty() {
+            eprintln!();
+        }
+        output.print(&self.summary(cluster));
+    }
+
+    fn summary(&self, cluster: &Cluster) -> String {
+        let nodes = cluster.machines();
+        let is_bad = |node: &&Machine| {
+            let name = node.name.as_str();
+            self.findings.iter().any(|finding| {
+                finding.severity == Severity::Error
+                    && finding.machines.iter().any(|one| one == name)
+            })
+        };
+        let mut silent = Vec::new();
+        let mut bad = Vec::new();
+        for (node, reply) in nodes.iter().zip(&self.replies) {
+            if reply.is_err() {
+                silent.push(node.name.to_string());
+            } else if is_bad(&node) {
+                bad.push(node.name.to_string());
+            }
+        }
+        let good = nodes.len() - silent.len() - bad.len();
+        let all = number(nodes.len(), "machine");
+        if good == nodes.len() {
+            let warnings = self
+                .findings
+                .iter()
+                .filter(|finding| finding.severity == Severity::Warning);
+            let warnings = match warnings.count() {
+                0 => String::new(),
+                count => format!(", {}", number(count, "warning")),
+            };
+            return format!("{all} can be used{warnings}; nothing was changed\n");
+        }
+        let mut text = format!("{good} of {all} can be used; nothing was changed\n");
+        for (what, names) in [("no answer", silent), ("not as needed", bad)] {
+            if !names.is_empty() {
+                text += &format!("  {what}: {}\n", names.join(", "));
+            }
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub(super) fn document(&self, cluster: &Cluster) -> serde_json::Value {
+        let machine = |(node, reply): (&Machine, &Reply)| {
+            let name = node.name.as_str();
+            let own = self
+                .findings
+                .iter()
+                .filter(|finding| finding.machines.iter().any(|one| one == name));
+            let ok = !own
+                .clone()
+                .any(|finding| finding.severity == Severity::Error);
+            let facts = reply.as_ref().ok().map(|(facts, _)| facts);
+            json!({
+                "name": name,
+                "address": node.address,
+                "ok": ok,
+                "answered": facts.is_some(),
+                "os": facts.and_then(|facts| facts.os.pretty_name.as_ref()),
+                "arch": facts.and_then(|facts| facts.arch.as_ref()).map(hatchery_host::facts::Arch::name),
+                "kernel": facts.and_then(|facts| facts.kernel.as_ref()),
+                "cpus": facts.and_then(|facts| facts.cpus),
+                "memoryBytes": facts.and_then(|facts| facts.memory.as_ref()).map(|memory| memory.total),
+            })
+        };
+        let machines: Vec<_> = cluster
+            .machines()
+            .iter()
+            .zip(&self.replies)
+            .map(machine)
+            .collect();
+        json!({
+            "ok": self.is_good(),
+            "machines": machines,
+            "findings": self.findings,
+        })
+    }
+}
+
+/// How wide the first columns are.
+struct Columns {
+    name: usize,
+    address: usize,
+}
+
+impl Columns {
+    fn of(nodes: &[Machine]) -> Self {
+        let widest =
+            |width: &dyn Fn(&Machine) -> usize| nodes.iter().map(width).max().unwrap_or_default();
+        Self {
+            name: widest(&|node| node.name.as_str().len()),
+            address: widest(&|node| node.address.to_string().len()),
+        }
+    }
+
+    /// A machine in one line.
+    fn line(&self, node: &Machine, reply: &Reply, findings: &[Finding]) -> String {
+        let Self {
+            name: width,
+            address: wide,
+        } = *self;
+        let (name, address) = (node.name.as_str(), node.address.to_string());
+        let of = |severity| {
+            findings
+                .iter()
+                .filter(move |finding| finding.severity == severity)
+        };
+        let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+        let about = match reply {
+            Ok((facts, _)) => {
+                let mut about = describe(facts);
+                if let Some(first) = of(Severity::Error).next() {
+                    about += &format!("; {}", first.message);
+                }
+                let more = errors.saturating_sub(1);
+                for (count, word) in [(more, "more error"), (warnings, "warning")] {
+                    if count > 0 {
+                        about += &format!("; {}", number(count, word));
+                    }
+                }
+                about
+            }
+            Err(_) => findings
+                .first()
+                .map_or_else(String::new, |finding| finding.message.clone()),
+        };
+        let word = if errors == 0 { "ok" } else { "error" };
+        format!("{word:<5}  {name:<width$}  {address:<wide$}  {about}\n")
+    }
+}
+
+/// What a machine is, as far as it told.
+fn describe(facts: &Facts) -> String {
+    let cpus = facts.cpus.map(|cpus| number(cpus as usize, "CPU"));
+    let memory = facts.memory.as_ref().map(|memory| {
+        let tenths = memory.total.saturating_mul(10) >> 30;
+        format!("{}.{} GiB", tenths / 10, tenths % 10)
+    });
+    let parts = [
+        facts.os.pretty_name.clone(),
+        facts.arch.as_ref().map(|arch| arch.name().to_owned()),
+        facts.kernel.clone(),
+        cpus,
+        memory,
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
