@@ -231,14 +231,12 @@ impl Columns {
         let about = match reply {
             Ok((facts, _)) => {
                 let mut about = describe(facts);
-                if let Some(first) = of(Severity::Error).next() {
-                    about += &format!("; {}", first.message);
-                }
-                let more = errors.saturating_sub(1);
-                for (count, word) in [(more, "more error"), (warnings, "warning")] {
-                    if count > 0 {
-                        about += &format!("; {}", number(count, word));
-                    }
+                // The codes alone: the findings below say the rest.
+                let mut codes: Vec<_> = of(Severity::Error).map(|finding| finding.code).collect();
+                codes.dedup();
+                let warnings = (warnings > 0).then(|| number(warnings, "warning"));
+                for word in codes.into_iter().chain(warnings.as_deref()) {
+                    about += &format!("; {word}");
                 }
                 about
             }

@@ -167,7 +167,12 @@ impl Error {
 
 /// tar and its like say it in several ways.
 pub(super) fn is_full(words: &str) -> bool {
-    ["No space left", "Wrote only", "short write", "Disk quota exceeded"]
-        .iter()
-        .any(|sign| words.contains(sign))
+    [
+        "No space left",
+        "Wrote only",
+        "short write",
+        "Disk quota exceeded",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
 }

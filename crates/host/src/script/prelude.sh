@@ -879,7 +879,7 @@ package() {
     eval "batch=\$batch_$4 done_batch=\${did_batch_$4:-}"
     begin_deed "$1"
     if [ -z "$done_batch" ]; then
-      [ -s "$S/transaction" ] || { list_packages >"$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"; } ||
+      [ -s "$S/transaction" ] || { { echo :; list_traces; } >"$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"; } ||
         fail "$1" "cannot list the packages that are there"
       # shellcheck disable=SC2086 # names of packages and numbers have no spaces
       install_packages "$1" "$6" $batch
@@ -904,6 +904,14 @@ list_packages() {
   case $manager in
   dpkg) dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null | sed -n 's/^installed //p' ;;
   rpm) rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null ;;
+  esac | sort -u
+}
+
+# The names of those too that an interrupted dpkg left half way: their files are there.
+list_traces() {
+  case $manager in
+  dpkg) dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n '/^not-installed /d;/^config-files /d;s/^[^ ]* //p' ;;
+  rpm) rpm -qa --qf '%{NAME}\n' 2>/dev/null ;;
   esac | sort -u
 }
 
@@ -961,15 +969,13 @@ install_packages() {
 account() {
   [ -s "$S/transaction" ] || return 0
   look_packages
-  list_packages | sed 's/ .*//' >"$S/now"
   [ -n "${record_began:-}" ] || { begin_records 10000; record_began=1; }
-  sed 's/ .*//' "$S/transaction" | sort -u >"$S/before"
-  for n in $(sort -u "$S/now" | grep -vxF -f "$S/before"); do
+  for n in $(list_traces | grep -vxF -f "$S/transaction"); do
     key=package-$(printf %s "$n" | tr .+ __)
     load "$key" || note "$key" package absent "$n" "$manager"
   done
   flush_records
-  rm -f "$S/transaction" "$S/now" "$S/before"
+  rm -f "$S/transaction"
 }
 
 # image I KEY RUNTIME REFERENCES: an archive of images that came as I; references separated by spaces.
@@ -1375,11 +1381,11 @@ remove_packages() {
   look_packages
   # shellcheck disable=SC2086 # names of packages have no spaces
   if ! purge $names; then
-    for _ in 1 2 3 4 5; do for n in $names; do ! has_package "$n" || purge "$n" || :; done; done
+    for _ in 1 2 3 4 5; do for n in $names; do purge "$n" || :; done; done
   fi
   for key in $packages; do
     load "$key" || continue
-    if has_package "$l_name"; then
+    if has_trace "$l_name"; then
       quiet purge_check "$l_name"
       stick "$l_name is still installed"
     else
@@ -1391,11 +1397,11 @@ remove_packages() {
 
 purge() {
   present=
-  for p in "$@"; do ! { has_package "$p" || half_package "$p"; } || present="$present $p"; done
+  for p in "$@"; do ! has_trace "$p" || present="$present $p"; done
   [ -n "$present" ] || return 0
   export DEBIAN_FRONTEND=noninteractive
   # shellcheck disable=SC2086
-  case $manager in dpkg) when_free dpkg --purge $present ;; rpm) when_free rpm -e $present ;; esac
+  case $manager in dpkg) when_free dpkg --force-remove-reinstreq --purge $present ;; rpm) when_free rpm -e $present ;; esac
 }
 
 purge_check() {
@@ -1403,8 +1409,8 @@ purge_check() {
 }
 
 # A package that dpkg was cut off in has left files too.
-half_package() {
-  [ "$manager" = dpkg ] || return 1
+has_trace() {
+  [ "$manager" = dpkg ] || { has_package "$1"; return; }
   case $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) in '' | not-installed) return 1 ;; esac
 }
 

@@ -1,0 +1,110 @@
+//! What others left on a machine, or run there: Kubernetes and container runtimes.
+
+use hatchery_host::facts::{RuntimeKind as Found, Unit};
+use hatchery_spec::cluster::{Role, RuntimeKind};
+
+use super::{
+    Severity::{Error, Note, Warning},
+    finding::Findings,
+    subject::Subject,
+};
+
+pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+    if subject.ours {
+        return;
+    }
+    kubernetes(subject, findings);
+    if subject.is(Role::Worker) {
+        runtimes(subject, findings);
+    }
+}
+
+fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
+    let traces = &subject.facts.kubernetes;
+    let active = traces.units.iter().filter(|(_, unit)| unit.is_active());
+    let active: Vec<_> = active.map(|(name, _)| name.as_str()).collect();
+    if !active.is_empty() {
+        subject.say(
+            findings,
+            (Error, "kubernetes"),
+            format!("runs another Kubernetes: {}", active.join(", ")),
+            "remove that cluster from the machine first (kubeadm reset, k3s-uninstall.sh, …)",
+        );
+        return;
+    }
+    let etcd = "/var/lib/etcd".to_owned();
+    if subject.is(Role::Etcd) && traces.data.contains(&etcd) {
+        subject.say(
+            findings,
+            (Error, "etcd-data"),
+            "has the data of another etcd in /var/lib/etcd",
+            "keep what you need of it, then empty the directory",
+        );
+    }
+    let left = traces.configuration.iter().chain(&traces.data);
+    let mut left: Vec<_> = left
+        .map(String::as_str)
+        .filter(|path| *path != etcd || !subject.is(Role::Etcd))
+        .collect();
+    if !left.is_empty() {
+        let more = left.len().saturating_sub(3);
+        left.truncate(3);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        subject.say(
+            findings,
+            (Warning, "kubernetes"),
+            format!(
+                "has files of an earlier Kubernetes: {}{more}",
+                left.join(", ")
+            ),
+            "remove them there, unless you know that they do no harm",
+        );
+    }
+}
+
+fn runtimes(subject: &Subject<'_>, findings: &mut Findings) {
+    let wanted = subject.cluster.runtime.kind;
+    let found = &subject.facts.runtimes;
+    let docker = found.iter().any(|one| one.kind == Found::Docker);
+    for one in found {
+        let runs = one.unit.as_ref().is_some_and(Unit::is_active);
+        let version = one
+            .version
+            .as_deref()
+            .map_or_else(String::new, |version| format!(" {version}"));
+        let (kind, name) = match one.kind {
+            Found::Containerd => (Some(RuntimeKind::Containerd), "containerd"),
+            Found::Docker => (Some(RuntimeKind::Docker), "docker"),
+            Found::Isulad => (Some(RuntimeKind::Isulad), "iSulad"),
+            Found::Crio => (None, "CRI-O"),
+            // It has no service of its own.
+            Found::Podman => continue,
+        };
+        // Docker brings its own.
+        let part_of_docker = one.kind == Found::Containerd && docker;
+        if kind == Some(wanted) && !(part_of_docker && wanted == RuntimeKind::Docker) {
+            subject.say(
+                findings,
+                (Note, "runtime"),
+                format!("has {name}{version} already"),
+                "",
+            );
+        } else if runs && !part_of_docker {
+            subject.say(
+                findings,
+                (Warning, "runtime"),
+                format!(
+                    "runs {name}{version} beside {}, which the cluster uses",
+                    wanted.as_str()
+                ),
+                format!(
+                    "stop and disable {name} there if nothing needs it: both write firewall rules"
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Passwords and keys, each read once however many machines it opens.
+
+use std::{collections::HashMap, fs, io};
+
+use hatchery_host::transport::ssh::{Auth, Key, key::PASSPHRASE_VARIABLE};
+use hatchery_spec::{
+    cluster::{Access, Password},
+    value::KeyPath,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{
+    Problem,
+    surroundings::{Surroundings, reason},
+};
+
+/// The user's keys that are tried when none is named, most wanted first.
+const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
+
+/// What lets us in, by where it comes from.
+pub(super) struct Credentials<'a> {
+    surroundings: &'a Surroundings,
+    passphrase: Option<SecretString>,
+    files: HashMap<KeyPath, Result<SecretString, Problem>>,
+    keys: HashMap<KeyPath, Result<Key, Problem>>,
+    usual: Option<Vec<Auth>>,
+}
+
+impl<'a> Credentials<'a> {
+    pub(super) fn new(surroundings: &'a Surroundings) -> Self {
+        let passphrase = surroundings.variable(PASSPHRASE_VARIABLE);
+        Self {
+            surroundings,
+            passphrase: passphrase
+                .filter(|text| !text.is_empty())
+                .map(SecretString::from),
+            files: HashMap::new(),
+            keys: HashMap::new(),
+            usual: None,
+        }
+    }
+
+    /// The ways in: the key that was named, then the password, then, without such a key, the user's own keys.
+    /// A machine is offered no more than it takes, so that a password that is only sudo's harms nothing.
+    pub(super) fn ways(&mut self, access: &Access, problems: &mut Vec<Problem>) -> Vec<Auth> {
+        let key = access
+            .private_key
+            .as_ref()
+            .map(|path| self.key(path).map(Auth::Key));
+        let password = access.password.as_ref();
+        let password = password.map(|password| self.password(password).map(Auth::Password));
+        let mut ways = Vec::new();
+        for way in [key, password].into_iter().flatten() {
+            match way {
+                Ok(way) => ways.push(way),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if access.private_key.is_none() {
+            ways.extend(self.usual().iter().cloned());
+        }
+        ways
+    }
+
+    /// sudo's password: its own, or else the login's.
+    pub(super) fn sudo(&mut self, access: &Access) -> Result<Option<SecretString>, Problem> {
+        let password = access.sudo_password.as_ref().or(access.password.as_ref());
+        password.map(|password| self.password(password)).transpose()
+    }
+
+    fn password(&mut self, password: &Password) -> Result<SecretString, Problem> {
+        match password {
+            Password::Text(secret) => {
+                checked(secret.expose().into()).map_err(|reason| Problem::PasswordText { reason })
+            }
+            Password::Environment(name) => {
+                let wrong = |reason| Problem::Variable {
+                    name: name.clone(),
+                    reason,
+                };
+                let value = self
+                    .surroundings
+                    .variable(name)
+                    .ok_or(wrong("is not set"))?;
+                checked(value.into()).map_err(wrong)
+            }
+            Password::File(path) => {
+                let surroundings = self.surroundings;
+                let read = || password_file(surroundings, path);
+                self.files.entry(path.clone()).or_insert_with(read).clone()
+            }
+        }
+    }
+
+    fn key(&mut self, path: &KeyPath) -> Result<Key, Problem> {
+        let (surroundings, passphrase) = (self.surroundings, &self.passphrase);
+        let find = || {
+            // Opened here only to know; the connection reads it when it needs it.
+            let found = surroundings.expand(path.as_str()).and_then(|file| {
+                if fs::File::open(&file)?.metadata()?.is_dir() {
+                    return Err(io::ErrorKind::IsADirectory.into());
+                }
+                Ok(Key::file(file, passphrase.clone()))
+            });
+            found.map_err(|error| Problem::PrivateKey {
+                path: path.to_string(),
+                reason: reason(&error),
+            })
+        };
+        self.keys.entry(path.clone()).or_insert_with(find).clone()
+    }
+
+    /// The user's usual keys that are there, and those of the agent.
+    fn usual(&mut self) -> &[Auth] {
+        let (surroundings, passphrase) = (self.surroundings, &self.passphrase);
+        self.usual.get_or_insert_with(|| {
+            let files = USUAL_KEYS
+                .into_iter()
+                .filter_map(|name| surroundings.ssh_file(name));
+            let keys = files
+                .filter(|file| file.is_file())
+                .map(|file| Auth::Key(Key::file(file, passphrase.clone())));
+            let socket = surroundings.variable("SSH_AUTH_SOCK");
+            let agent = socket
+                .filter(|socket| !socket.is_empty())
+                .map(|socket| Auth::Agent {
+                    socket: Some(socket.into()),
+                });
+            keys.chain(agent).collect()
+        })
+    }
+}
+
+fn password_file(surroundings: &Surroundings, path: &KeyPath) -> Result<SecretString, Problem> {
+    let wrong = |reason: String| Problem::PasswordFile {
+        path: path.to_string(),
+        reason,
+    };
+    let read = surroundings
+        .expand(path.as_str())
+        .and_then(fs::read_to_string);
+    let mut text = read.map_err(|error| wrong(reason(&error)))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    if text.ends_with('\r') {
+        text.pop();
+    }
+    checked(text.into()).map_err(|reason| wrong(format!("it {reason}")))
+}
+
+/// A password is one line: what stands behind its end would reach the machine as something else.
+fn checked(password: SecretString) -> Result<SecretString, &'static str> {
+    let text = password.expose_secret();
+    if text.is_empty() {
+        return Err("is empty");
+    }
+    if text.contains(['\n', '\r', '\0']) {
+        return Err("has more than one line");
+    }
+    Ok(password)
+}

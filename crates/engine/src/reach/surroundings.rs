@@ -1,0 +1,110 @@
+//! What the control machine offers: homes, environment variables, host keys that it knows.
+
+use std::{
+    env, fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Looks up an environment variable.
+type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The control machine as the user has set it up.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Hatchery's home.
+    pub home: PathBuf,
+    /// The user's home, which `~` stands for.
+    pub user_home: Option<PathBuf>,
+    /// Host keys that everybody here trusts.
+    pub known_hosts: Vec<PathBuf>,
+    variables: Variables,
+}
+
+impl fmt::Debug for Surroundings {
+    /// Variables hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("home", &self.home)
+            .field("user_home", &self.user_home)
+            .field("known_hosts", &self.known_hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process(home: PathBuf) -> Self {
+        let user_home = env::var_os("HOME").filter(|home| !home.is_empty());
+        Self::new(home, user_home.map(PathBuf::from), |name| {
+            env::var(name).ok()
+        })
+    }
+
+    /// Others, for whoever acts for somebody else.
+    pub fn new(
+        home: PathBuf,
+        user_home: Option<PathBuf>,
+        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            home,
+            user_home,
+            known_hosts: ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]
+                .map(PathBuf::from)
+                .into(),
+            variables: Arc::new(variables),
+        }
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        (self.variables)(name)
+    }
+
+    /// A path in which `~/` stands for the user's home.
+    pub(super) fn expand(&self, path: &str) -> io::Result<PathBuf> {
+        match (path.strip_prefix("~/"), &self.user_home) {
+            (None, _) => Ok(PathBuf::from(path)),
+            (Some(rest), Some(home)) => Ok(home.join(rest)),
+            (Some(_), None) => Err(io::Error::other("HOME is not set, so there is no ~")),
+        }
+    }
+
+    /// A file in the user's `~/.ssh`.
+    pub(super) fn ssh_file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.user_home.as_ref()?.join(".ssh").join(name))
+    }
+
+    /// The files of host keys that are only read: the user's own, then everybody's.
+    pub(super) fn known_hosts(&self) -> Vec<PathBuf> {
+        let own = ["known_hosts", "known_hosts2"].map(|name| self.ssh_file(name));
+        own.into_iter()
+            .flatten()
+            .chain(self.known_hosts.iter().cloned())
+            .collect()
+    }
+
+    /// Where a cluster's files are.
+    pub(super) fn cluster_directory(&self, id: &str) -> PathBuf {
+        self.home.join("clusters").join(id)
+    }
+}
+
+/// Why a file cannot be read, without the system's error number.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Makes a directory, and those above it, that only its owner can enter.
+pub(super) fn make_private_dir(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
