@@ -147,7 +147,7 @@ impl Machine {
         let mut wanted = BTreeSet::new();
         let mut report = Report::default();
         // Once with the question, once with the bytes; more often only when connections are lost.
-        for _ in 0..6 {
+        for attempt in 0..6 {
             let run = self.new_run();
             let progress = Progress::new(task, &list, watch);
             let sending = self.send(task, &list, &run, &wanted, &progress);
@@ -170,6 +170,8 @@ impl Machine {
                         None => continue,
                     }
                 }
+                // It was ended from outside; what it did is recorded, and the rest is asked for again.
+                Err(Error::Died { .. }) if attempt < 5 => continue,
                 Err(error) => return Err(error),
             };
             self.refused(&answer)?;
@@ -203,7 +205,12 @@ impl Machine {
                     let answer = self.read(&output, &errors)?;
                     self.refused(&answer)?;
                     undone.add(&answer);
-                    return Ok(undone);
+                    match answer.end.as_deref() {
+                        Some("ok" | "stuck") => return Ok(undone),
+                        Some(_) => return Err(self.undo_failed(&answer)),
+                        // It died there; what it had not put back yet is still in the record.
+                        None => {}
+                    }
                 }
                 // What it was doing is done again, harmlessly, by the next one, which waits for it.
                 Err(error) if error.is_lost() => self.reconnect(end).await?,
@@ -275,6 +282,16 @@ impl Machine {
         let answer = progress.answer();
         if answer.end.is_some() {
             return Ok((answer, sent.unwrap_or_default()));
+        }
+        if answer
+            .others
+            .iter()
+            .any(|line| matches!(line, Line::Begin(_)))
+        {
+            return Err(Error::Died {
+                host: self.name().into(),
+                step: progress.underway(),
+            });
         }
         // Without an end there was no script: either our bytes or the machine's disk failed it.
         match sent {
@@ -430,6 +447,19 @@ impl Machine {
         match answer.end.as_deref() {
             Some("ok") => Ok(report),
             other => Err(self.garbled(&format!("ended with {other:?}"))),
+        }
+    }
+
+    fn undo_failed(&self, answer: &Answer) -> Error {
+        let output = answer.steps.values().find_map(|line| match line {
+            Line::Failed(_, text) => Some(text.clone()),
+            _ => None,
+        });
+        Error::Step {
+            host: self.name().into(),
+            step: "undo".into(),
+            output: output.unwrap_or_default(),
+            report: Box::default(),
         }
     }
 

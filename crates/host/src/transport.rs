@@ -16,6 +16,7 @@ mod ending;
 mod error;
 pub mod faulty;
 pub mod local;
+pub mod memory;
 pub mod ssh;
 
 pub use error::{Error, Unreachable};

@@ -112,6 +112,14 @@ pub enum Error {
         /// Why.
         source: facts::Error,
     },
+    /// The script was ended from outside, again and again.
+    #[snafu(display("{host}: what was at work there was ended from outside during: {step}"))]
+    Died {
+        /// The machine.
+        host: String,
+        /// Which step.
+        step: String,
+    },
     /// Every attempt was lost.
     #[snafu(display("{host}: the connection was lost again and again"))]
     Restless {
@@ -150,6 +158,9 @@ impl Error {
             Self::Held { name, cluster, .. } => format!(
                 "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
             ),
+            Self::Died { .. } => {
+                "look whether the machine runs out of memory or somebody ends processes there, then run again".into()
+            }
             Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
             Self::Needs { program, .. } => match program.as_str() {
                 "flock" => "install util-linux there".into(),

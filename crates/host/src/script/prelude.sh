@@ -28,12 +28,13 @@ TZ=UTC0
 export LC_ALL PATH TZ
 nl='
 '
+mode=look
 S=$R/var/lib/hatchery
 # The time of the last change of any kind, with fractions of a second; no program can set it back.
-form='%d %a %U %G %s %z %i %f %n'
+form='%d %a %u %g %s %z %i %f %n'
 out=/dev/null
 reload= hosts_own= transaction=
-rehash= changed= news= wanting= seq=0
+rehash= changed= news= wanting= made= step=0 phase= packaged= seq=0
 
 # ---- speaking -------------------------------------------------------------------------------
 
@@ -54,6 +55,11 @@ say_text() {
 # fail I [TEXT]: the operation failed, and nothing after it is begun.
 fail() {
   say_text "${2:-}" failed "$1"
+  # What was only going to be done is not ours: somebody else may make it before we come back.
+  case $phase in
+  record) for m in $made; do forget "${m#*:}"; done ;;
+  deed) for m in $made; do [ "${m%%:*}" -le "$1" ] || forget "${m#*:}"; done ;;
+  esac
   finish failed
 }
 
@@ -72,9 +78,16 @@ catch_output() {
   : >"$out"
 }
 
-# Runs a program that may start others: these must not keep our lock and our streams.
+# Runs a program that may start others: these must not keep our lock and our streams. Who comes after us has to
+# know of it, since it can outlive us.
 quiet() {
-  "$@" >"$out" 2>&1 </dev/null 3<&- 4>&- 9>&-
+  (umask 022 && exec "$@") >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- 9>&- &
+  child=$!
+  if [ "$mode" != look ]; then
+    started "$child"
+    printf '%s\n' "$child ${tick:--}" >"$S/child"
+  fi
+  wait "$child"
 }
 
 # within SECONDS COMMAND...: where `timeout` is missing, without a limit.
@@ -134,10 +147,23 @@ take_lock() {
     [ "$S/lock" -ef /proc/self/fd/9 ] && break
     [ -d "$S" ] || mkdir -p "$S" || { say "stopped cannot make $S"; finish failed; }
   done
+  await_child
   IFS= read -r boot </proc/sys/kernel/random/boot_id || boot=-
   find_carrier
   started $$
   printf '%s\n' "$run $boot $$ ${tick:--} ${group:-0} $carrier" >"$S/holder"
+}
+
+# The last program of a run that died may still be at work: it is waited for, then ended.
+await_child() {
+  [ -f "$S/child" ] && IFS=' ' read -r c_pid c_tick <"$S/child" || return 0
+  c_left=$patience
+  while started "${c_pid:-0}" && [ -n "$tick" ] && [ "$tick" = "$c_tick" ]; do
+    [ "$c_left" -gt 0 ] || { kill -9 "-$c_pid" "$c_pid" 2>/dev/null; say "fenced a program of an earlier run"; }
+    [ "$c_left" -gt -20 ] || break
+    sleep 1
+    c_left=$((c_left - 1))
+  done
 }
 
 # A run whose connection is gone and which does not end is ended; one that somebody still
@@ -152,6 +178,10 @@ fence() {
   fi
   started "${h_pid:-0}"
   [ "$tick" != "$h_tick" ] || kill -9 "-$h_group" "$h_pid" 2>/dev/null
+  ! { [ -f "$S/child" ] && IFS=' ' read -r c_pid c_tick <"$S/child"; } || {
+    started "${c_pid:-0}"
+    [ "$tick" != "$c_tick" ] || kill -9 "-$c_pid" "$c_pid" 2>/dev/null
+  }
   say "fenced $h_run"
   flock -w 20 9 || { say "busy $h_run"; finish failed; }
 }
@@ -198,7 +228,7 @@ note() {
   seq=$((seq + 1))
   own "$1"
   printf '%s\n' "$2 $seq $3" "$4" "$5" end >"$S/record/$1"
-  news="$news $1"
+  news="$news $1" made="$made $step:$1"
 }
 
 # keep I KEY KIND PATH NAME: notes what is at PATH, unless an earlier original is known.
@@ -226,7 +256,7 @@ keep() {
     news="$news $2.orig"
   fi
   eval "looks=\${looks_$1:-}"
-  note "$2" "$3" "$was" "$5" "$how ${looks:-$(stat -c '%a %U %G' "$4")}"
+  note "$2" "$3" "$was" "$5" "$how ${looks:-$(stat -c '%a %u %g' "$4")}"
 }
 
 # Numbers for new records, higher than all before.
@@ -244,14 +274,20 @@ flush_records() {
   news=
 }
 
+# A file brings the label of where it was made; SELinux wants that of its place.
+relabel() {
+  [ ! -e /sys/fs/selinux/enforce ] || [ -n "$R" ] || ! command -v restorecon >/dev/null || restorecon "$1" 2>/dev/null || :
+}
+
 # put I NEW PATH KEY DEVICE: one rename where both lie on one file system, otherwise by way of a neighbour.
 put() {
+  [ -h "$3" ] || [ ! -d "$3" ] || { rm -f "$2"; fail "$1" "$3 is a directory"; }
   # Into a directory that a link names is not where it belongs.
   [ ! -h "$3" ] || [ ! -d "$3" ] || rm -f "$3"
   if [ "$5" = "$stage_device" ]; then
-    mv -f "$2" "$3" 2>"$out" && return
+    mv -f "$2" "$3" 2>"$out" && relabel "$3" && return
   else
-    mv -f "$2" "${3%/*}/.hatchery-$4" 2>"$out" && mv -f "${3%/*}/.hatchery-$4" "$3" 2>"$out" && return
+    mv -f "$2" "${3%/*}/.hatchery-$4" 2>"$out" && mv -f "${3%/*}/.hatchery-$4" "$3" 2>"$out" && relabel "$3" && return
   fi
   # A file that is itself a mount point can only be written in place.
   new=$2
@@ -286,10 +322,26 @@ needs() {
   eval "need_$1=\$2"
 }
 
+# ids OWNER GROUP: as numbers, since names can have spaces. One that does not exist yet fits nothing.
+ids() {
+  w_uid=0 w_gid=0
+  [ "$1" = root ] || w_uid=$(id -u "$1" 2>/dev/null) || w_uid=none
+  [ "$2" = root ] || {
+    w_gid=none
+    while IFS=: read -r g_name _ g_id _; do [ "$g_name" != "$2" ] || w_gid=$g_id; done <"$R/etc/group"
+  } 2>/dev/null
+}
+
 # unless_needed I: for the phases after `look`.
 needed() {
+  step=$1
   eval "need=\${need_$1}"
   [ -n "$need" ]
+}
+
+# What is going to be noted as absent must be: undo would remove it.
+really_absent() {
+  [ ! -e "$2" ] && [ ! -h "$2" ] || fail "$1" "$2 was not there a moment ago"
 }
 
 begin_deed() {
@@ -323,6 +375,7 @@ parent() {
     if needed "$1"; then
       [ "$need" = absent ] || fail "$1" "$R$3 is not a directory"
       own "$2"
+      really_absent "$1" "$R$3"
       load "$2" || note "$2" directory absent "$3" keep
     elif load "$2"; then
       own "$2"
@@ -347,25 +400,40 @@ directory() {
       eval "dev_$1=\${dev_$4:-?}"
     else
       case $st_f in
-      4???) [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || need="mode $st_a $st_u $st_g" ;;
+      4???) ids "$6" "$7"; [ "$st_a $st_u $st_g" = "$5 $w_uid $w_gid" ] || need="mode $st_a $st_u $st_g" ;;
       *) need=not-a-directory ;;
       esac
       eval "dev_$1=\$st_d"
       next
     fi
     # Contents are ours only where that was written down before anything of them was made.
-    [ -n "$need" ] || [ "$8" != ours ] || load "$2" || need=unrecorded
+    if [ -z "$need" ] && [ "$8" = ours ]; then
+      if ! load "$2"; then
+        need=unrecorded
+      elif [ "$l_was $l_extra" = 'absent keep' ]; then
+        # Made by us for something else, when nobody asked for what is in it.
+        need=ours
+      fi
+    fi
     needs "$1" "$need"
     ;;
   record)
     if needed "$1"; then
       case $need in
       not-a-directory) fail "$1" "$R$3 is not a directory" ;;
-      absent) load "$2" || note "$2" directory absent "$3" "$8" ;;
+      absent)
+        really_absent "$1" "$R$3"
+        load "$2" && [ "$l_extra" = "$8" ] || note "$2" directory absent "$3" "$8"
+        ;;
       *)
-        if ! load "$2"; then
-          [ "$8" != ours ] || ls -A "$R$3" >"$S/record/$2.list" 2>"$out" || fail "$1" "cannot list $R$3"
-          note "$2" directory there "$3" "$8 $(stat -c '%a %U %G' "$R$3")"
+        if load "$2"; then
+          [ "$8 $l_was $l_extra" != 'ours absent keep' ] || note "$2" directory absent "$3" ours
+        else
+          if [ "$8" = ours ]; then
+            list_entries "$R$3" >"$S/record/$2.list" || fail "$1" "cannot list $R$3"
+            news="$news $2.list"
+          fi
+          note "$2" directory there "$3" "$8 $(stat -c '%a %u %g' "$R$3")"
         fi
         ;;
       esac
@@ -378,7 +446,7 @@ directory() {
     needed "$1" || return 0
     begin_deed "$1"
     [ -d "$R$3" ] || mkdir "$R$3" 2>"$out" || fail "$1" "cannot make $R$3"
-    chown "$6:$7" "$R$3" 2>"$out" && chmod "$5" "$R$3" 2>"$out" || fail "$1" "cannot set owner and mode of $R$3"
+    chown "$6:$7" "$R$3" 2>"$out" && chmod "00$5" "$R$3" 2>"$out" || fail "$1" "cannot set owner and mode of $R$3"
     done_deed "$1"
     ;;
   esac
@@ -408,7 +476,8 @@ file() {
           fi
         fi
         eval "looks_$1='$st_a $st_u $st_g'"
-        [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || eval "mode_$1='mode $st_a $st_u $st_g'"
+        ids "$6" "$7"
+        [ "$st_a $st_u $st_g" = "$5 $w_uid $w_gid" ] || eval "mode_$1='mode $st_a $st_u $st_g'"
         [ -n "$need" ] || eval "need=\${mode_$1:-}"
         ;;
       *) need=kind ;;
@@ -443,6 +512,10 @@ file() {
       cp "$R$3" "$T/f/$1" 2>"$out" && chown "$6:$7" "$T/f/$1" 2>"$out" && chmod "$5" "$T/f/$1" 2>"$out" ||
         fail "$1" "cannot set owner and mode of $R$3"
       ;;
+    *)
+      # A user whom only a package of this task brought was unknown when the contents arrived.
+      [ "$6$7" = rootroot ] || { chown "$6:$7" "$T/f/$1" && chmod "$5" "$T/f/$1"; } 2>"$out" || fail "$1" "cannot give $R$3 to $6:$7"
+      ;;
     esac
     eval "device=\${dev_$4:-?}"
     put "$1" "$T/f/$1" "$R$3" "$2" "$device"
@@ -459,7 +532,8 @@ file() {
     [ -n "$settled" ] || return 0
     if [ "$st_n" = "$R$3" ]; then
       [ "$st_s" = "$8" ] || fail "$1" "$R$3 has $st_s bytes instead of $8"
-      [ "$st_a $st_u $st_g" = "$5 $6 $7" ] || fail "$1" "$R$3 is $st_a $st_u:$st_g instead of $5 $6:$7; is there such a user and group?"
+      ids "$6" "$7"
+      [ "$st_a $st_u $st_g" = "$5 $w_uid $w_gid" ] || fail "$1" "$R$3 is $st_a $st_u:$st_g instead of $5 $6:$7; is there such a user and group?"
       [ ! -f "$S/record/$2" ] || printf '%s\n' "$9 $st_s $st_day $st_time $st_zone $st_i" >"$S/record/$2.is"
       next
     fi
@@ -508,7 +582,13 @@ absent() {
     if needed "$1"; then keep "$1" "$2" absent "$R$3" "$3"; elif load "$2"; then own "$2"; fi
     ;;
   deed)
-    needed "$1" || return 0
+    if ! needed "$1"; then
+      # A package of this task may have brought it.
+      [ -n "$packaged" ] && { [ -e "$R$3" ] || [ -h "$R$3" ]; } || return 0
+      own "$2"
+      load "$2" || note "$2" absent absent "$3" -
+      flush_records
+    fi
     begin_deed "$1"
     rm -f "$R$3" 2>"$out" || fail "$1" "cannot remove $R$3"
     case $3 in */systemd/*) reload=1 ;; esac
@@ -564,12 +644,25 @@ unit() {
     fi
     ;;
   deed)
-    needed "$1" || return 0
+    if ! needed "$1"; then
+      # A package of this task may have enabled and started it.
+      [ -n "$packaged" ] || return 0
+      u_now=$nl$(systemctl show -p UnitFileState -p ActiveState "$3" 2>/dev/null </dev/null 9>&-)$nl
+      case $4,$u_now in no,*"${nl}UnitFileState=enabled"*) need=enabled ;; esac
+      case $5,$u_now in stopped,*"${nl}ActiveState=active$nl"*) need="$need active" ;; esac
+      [ -n "$need" ] || return 0
+      eval "was=\$was_$1"
+      own "$2"
+      load "$2" || note "$2" unit there "$3" "$was"
+      flush_records
+    fi
     begin_deed "$1"
+    # The run that changed its file died before systemd was told.
+    case $need in *pending*) reload=1 ;; esac
     reload_units "$1"
-    case $4 in
-    yes) within "$patient" systemctl enable "$3" || fail "$1" "cannot enable $3" ;;
-    no) within "$patient" systemctl disable "$3" || fail "$1" "cannot disable $3" ;;
+    case $4,$need in
+    yes,*disabled*) within "$patient" systemctl enable "$3" || fail "$1" "cannot enable $3" ;;
+    no,*enabled*) within "$patient" systemctl disable "$3" || fail "$1" "cannot disable $3" ;;
     esac
     case $5,$need in
     started,*trigger | started,*pending) verb=restart ;;
@@ -836,6 +929,7 @@ keep_zone() {
   done
   firewall-cmd --permanent --zone="$zone" --list-all >"$S/record/$2.zone/list" 2>/dev/null
   note "$2" firewall_zone there "$zone" -
+  for f in "$S/record/$2.zone"/*; do news="$news $2.zone/${f##*/}"; done
 }
 
 # package I KEY NAME GROUP VERSION FROM: FROM `repo`, or from the file that came as I. GROUP is
@@ -846,7 +940,8 @@ package() {
     look_packages
     need=
     case "$nl$installed$nl" in
-    *"$nl$3 $5$nl"*) ;;
+    # A file's name need not tell the epoch.
+    *"$nl$3 $5$nl"* | *"$nl$3 "[0-9]":$5$nl"*) ;;
     *"$nl$3 "*)
       # Somebody else's package is left at its version; ours follows the wish.
       [ "$5" = '*' ] || [ ! -f "$S/record/$2" ] || need=version
@@ -869,7 +964,11 @@ package() {
     if needed "$1"; then
       [ -n "$manager" ] || fail "$1" "neither dpkg nor rpm is there"
       own "$2"
-      load "$2" || note "$2" package absent "$3" "$manager"
+      if ! load "$2"; then
+        was=absent
+        [ "$manager" != dpkg ] || [ "$(dpkg-query -W -f '${db:Status-Status}' "$3" 2>/dev/null)" != config-files ] || was=config-files
+        note "$2" package "$was" "$3" "$manager"
+      fi
     elif load "$2"; then
       own "$2"
     fi
@@ -879,11 +978,12 @@ package() {
     eval "batch=\$batch_$4 done_batch=\${did_batch_$4:-}"
     begin_deed "$1"
     if [ -z "$done_batch" ]; then
-      [ -s "$S/transaction" ] || { { echo :; list_traces; } >"$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"; } ||
+      [ -s "$S/transaction" ] || { { echo ": $owner"; list_traces; } >"$S/transaction.new" && sync "$S/transaction.new" 2>/dev/null && mv -f "$S/transaction.new" "$S/transaction"; } ||
         fail "$1" "cannot list the packages that are there"
       # shellcheck disable=SC2086 # names of packages and numbers have no spaces
       install_packages "$1" "$6" $batch
       account
+      packaged=1
       eval "did_batch_$4=1"
     fi
     has_package "$3" || fail "$1" "$3 is still not installed; what was installed goes by another name"
@@ -924,13 +1024,24 @@ has_package() {
 
 # A busy package manager is waited for, with a deadline.
 when_free() {
-  left=$patient
-  while ! within "$patient" "$@"; do
+  uptime_now
+  until=$((now + patient))
+  while ! within "$((until - now > 1 ? until - now : 1))" "$@"; do
     grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area' "$out" || return 1
-    [ "$left" -gt 0 ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
+    uptime_now
+    [ "$now" -lt "$until" ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
     sleep 1
-    left=$((left - 1))
+    uptime_now
   done
+}
+
+uptime_now() {
+  IFS=' .' read -r now _ </proc/uptime
+}
+
+# Nobody else's package is removed for ours.
+apt_install() {
+  when_free apt-get install -y -q --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold "$@"
 }
 
 # install_packages I FROM WORDS: names, or the numbers of the files that came.
@@ -940,10 +1051,16 @@ install_packages() {
   export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
   case $manager,$how in
   dpkg,repo)
-    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || fail "$set_aside" "dpkg was interrupted and does not recover"
-    when_free apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout="$patient" "$@" && return
-    grep -q 'Unable to locate\|has no installation candidate\|404' "$out" && when_free apt-get update -q &&
-      when_free apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout="$patient" "$@" && return
+    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || :
+    apt_install "$@" || {
+      grep -q 'Unable to locate\|has no installation candidate\|404' "$out" && when_free apt-get update -q && apt_install "$@"
+    } && {
+      # One that was cut off while it was unpacked counts as the newest there is.
+      broken=
+      for p in "$@"; do has_package "$p" || broken="$broken $p"; done
+      # shellcheck disable=SC2086
+      [ -z "$broken" ] || apt_install --reinstall $broken
+    } && return
     ;;
   rpm,repo)
     if command -v dnf >/dev/null; then when_free dnf install -y -q "$@" && return; else when_free yum install -y -q "$@" && return; fi
@@ -962,19 +1079,30 @@ install_packages() {
     ;;
   esac
   cd /
+  account_after_failure
   fail "$set_aside" "cannot install $*"
+}
+
+# What came although it failed is ours; the words of the failure are kept.
+account_after_failure() {
+  was_said=$(tail -c 4000 "$out" 2>/dev/null)
+  account
+  printf '%s\n' "$was_said" >"$out"
 }
 
 # What a transaction brought beside what was asked for belongs to it, also when it was cut off.
 account() {
   [ -s "$S/transaction" ] || return 0
   look_packages
+  t_owner=$owner
+  IFS=' ' read -r _ owner <"$S/transaction"
   [ -n "${record_began:-}" ] || { begin_records 10000; record_began=1; }
   for n in $(list_traces | grep -vxF -f "$S/transaction"); do
     key=package-$(printf %s "$n" | tr .+ __)
     load "$key" || note "$key" package absent "$n" "$manager"
   done
   flush_records
+  owner=$t_owner
   rm -f "$S/transaction"
 }
 
@@ -1062,6 +1190,7 @@ next_sum() {
 }
 
 look_around() {
+  looked=
   phase=look
   {
     next
@@ -1069,15 +1198,19 @@ look_around() {
     stage_device=
     [ "$st_n" != "${T:-/}" ] || { stage_device=$st_d; next; }
     ops
+    looked=1
   } 3<<STAT 5<<UNITS
 $(stat_all)
 STAT
 $(units_all)
 UNITS
+  [ -n "$looked" ] || fail 0 "the shell finds no room for temporary files"
+  looked=
   phase=hash
-  { next_sum; ops; } 3<<SUMS
+  { next_sum; ops; looked=1; } 3<<SUMS
 $([ -z "$rehash" ] || eval "sha256sum $rehash" 2>/dev/null)
 SUMS
+  [ -n "$looked" ] || fail 0 "the shell finds no room for temporary files"
 }
 
 # Changes nothing, needs no lock, and tells what `apply` would do.
@@ -1102,6 +1235,7 @@ apply() {
   mode=apply
   trap '' HUP PIPE
   T=$PWD
+  [ -d f ] || mkdir f
   exec 4>/dev/null
   take_lock
   exec 4>"$S/report"
@@ -1204,13 +1338,20 @@ released() {
 
 # each unit|other FUNCTION: over what was chosen, the latest first.
 each() {
-  while IFS=' ' read -r _ e_kind e_key; do
-    [ -n "$e_key" ] || continue
+  e_ifs=$IFS
+  IFS=$nl
+  set -f
+  # No here-document: bash writes those to files, and there may be no room for one.
+  for e_line in $chosen; do
+    IFS=$e_ifs
+    set +f
+    e_key=${e_line##* } e_kind=${e_line#* }
+    e_kind=${e_kind%% *}
     case $1,$e_kind in unit,unit) ;; unit,* | other,unit) continue ;; esac
     if load "$e_key"; then "$2" "$e_key"; elif [ "$l_mark" = end ]; then forget "$e_key"; fi
-  done <<CHOSEN
-$chosen
-CHOSEN
+  done
+  IFS=$e_ifs
+  set +f
 }
 
 forget() {
@@ -1261,6 +1402,10 @@ same_inode() {
 
 restore_path() {
   r_path=$R$l_name
+  if [ ! -h "$r_path" ] && [ -d "$r_path" ]; then
+    # One that we made in its place goes first; somebody else's is not removed.
+    rmdir "$r_path" 2>"$out" || return
+  fi
   rm -f "${r_path%/*}/.hatchery-$1" 2>/dev/null
   r_orig=$S/record/$1.orig
   # Not into a directory that a link names.
@@ -1286,7 +1431,14 @@ back_to_mode() {
   set -- "$1" "${l_extra#* }"
   # shellcheck disable=SC2086 # mode, owner and group
   set -- "$1" $2
-  chown "$3:$4" "$1" 2>"$out" && chmod "$2" "$1" 2>"$out"
+  chown "$3:$4" "$1" 2>"$out" && chmod "00$2" "$1" 2>"$out"
+}
+
+list_entries() {
+  for f in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    [ -e "$f" ] || [ -h "$f" ] || continue
+    printf '%s\n' "${f##*/}"
+  done
 }
 
 # A directory that was there before is emptied of what is ours and never removed.
@@ -1298,7 +1450,8 @@ restore_directory() {
     ! mounted_below "$r_path" || { stick "unmount it first"; return 1; }
     for f in "$r_path"/* "$r_path"/.[!.]* "$r_path"/..?*; do
       [ -e "$f" ] || [ -h "$f" ] || continue
-      [ -f "$S/record/$1.list" ] && grep -qxF "${f##*/}" "$S/record/$1.list" || rm -rf "$f" 2>"$out" || { stick "cannot empty $r_path"; return 1; }
+      case $f in *"$nl"*) continue ;; esac
+      [ -f "$S/record/$1.list" ] && grep -qxF -e "${f##*/}" "$S/record/$1.list" </dev/null || rm -rf "$f" 2>"$out" || { stick "cannot empty $r_path"; return 1; }
     done
     ;;
   esac
@@ -1317,14 +1470,14 @@ kept_directory() {
 restore_hosts_entry() {
   [ -f "$R/etc/hosts" ] || return 0
   base=$S/record/$l_extra
-  grep -vxF "$l_name" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
+  grep -vxF -e "$l_name" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
   [ $? -le 1 ] || return 1
   chown --reference="$R/etc/hosts" "$S/hosts.new" 2>/dev/null || chown "$(stat -c %U:%G "$R/etc/hosts")" "$S/hosts.new"
   chmod "$(stat -c %a "$R/etc/hosts")" "$S/hosts.new"
   if mounted "$R/etc/hosts"; then
     cat "$S/hosts.new" >"$R/etc/hosts" 2>"$out"
   else
-    mv -f "$S/hosts.new" "$R/etc/.hatchery-hosts" 2>"$out" && mv -f "$R/etc/.hatchery-hosts" "$R/etc/hosts" 2>"$out"
+    mv -f "$S/hosts.new" "$R/etc/.hatchery-hosts" 2>"$out" && mv -f "$R/etc/.hatchery-hosts" "$R/etc/hosts" 2>"$out" && relabel "$R/etc/hosts"
   fi
 }
 
@@ -1376,8 +1529,13 @@ restore_image() {
 # What others still need stays installed, and stays in the record.
 remove_packages() {
   [ -n "$packages" ] || return 0
-  names=
-  for key in $packages; do load "$key" && names="$names $l_name"; done
+  names= modest=
+  for key in $packages; do
+    load "$key" || continue
+    names="$names $l_name"
+    # Its configuration was there before, of a package that had been removed.
+    [ "$l_was" != config-files ] || modest="$modest $l_name"
+  done
   look_packages
   # shellcheck disable=SC2086 # names of packages have no spaces
   if ! purge $names; then
@@ -1400,6 +1558,12 @@ purge() {
   for p in "$@"; do ! has_trace "$p" || present="$present $p"; done
   [ -n "$present" ] || return 0
   export DEBIAN_FRONTEND=noninteractive
+  removed=
+  for p in $present; do case " $modest " in *" $p "*) removed="$removed $p" ;; esac; done
+  # shellcheck disable=SC2086
+  [ -z "$removed" ] || when_free dpkg --force-remove-reinstreq --remove $removed || return
+  for p in $removed; do present=$(printf '%s' "$present " | sed "s/ $p / /"); done
+  [ -n "${present# }" ] || return 0
   # shellcheck disable=SC2086
   case $manager in dpkg) when_free dpkg --force-remove-reinstreq --purge $present ;; rpm) when_free rpm -e $present ;; esac
 }
@@ -1411,13 +1575,16 @@ purge_check() {
 # A package that dpkg was cut off in has left files too.
 has_trace() {
   [ "$manager" = dpkg ] || { has_package "$1"; return; }
-  case $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) in '' | not-installed) return 1 ;; esac
+  case $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) in
+  '' | not-installed) return 1 ;;
+  config-files) case " $modest " in *" $1 "*) return 1 ;; esac ;;
+  esac
 }
 
 stop_unit() {
   case ${l_extra#* } in active | activating | reloading) return ;; esac
   within "$patient" systemctl stop "$l_name" || :
-  case $l_extra in enabled*) ;; *) quiet systemctl disable "$l_name" || : ;; esac
+  case $l_extra in disabled* | absent*) quiet systemctl disable "$l_name" || : ;; esac
 }
 
 restore_unit() {
@@ -1428,7 +1595,9 @@ restore_unit() {
   disabled) quiet systemctl disable "$l_name" || : ;;
   esac
   case $was_active in
-  active | activating | reloading) within "$patient" systemctl restart "$l_name" || { stick "cannot start $l_name"; return; } ;;
+  active | reloading) within "$patient" systemctl restart "$l_name" || { stick "cannot start $l_name"; return; } ;;
+  # It was not up then either.
+  activating) quiet systemctl restart --no-block "$l_name" || : ;;
   *) quiet systemctl reset-failed "$l_name" || : ;;
   esac
   say "undone unit $l_name"
@@ -1439,6 +1608,7 @@ restore_unit() {
 
 # outcome: of a run that lost its connection; waits until it has ended.
 outcome() {
+  mode=outcome
   if [ ! -d "$S" ]; then echo gone; exit 0; fi
   exec 9>>"$S/lock"
   if ! flock -w "$patience" 9; then
@@ -1446,6 +1616,8 @@ outcome() {
     printf 'running %s\n' "${h_run:-?}"
     exit 0
   fi
+  exec 4>/dev/null
+  await_child >/dev/null
   if [ -f "$S/report" ] && IFS=' ' read -r _ _ r_run <"$S/report" && [ "$r_run" = "$run" ]; then
     echo report
     cat "$S/report"

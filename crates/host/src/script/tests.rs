@@ -1,5 +1,6 @@
 //! The prelude with real shells on a directory that stands for a machine's root.
 
+mod equivalence;
 mod kill;
 mod place;
 
@@ -321,4 +322,89 @@ fn others_files_in_our_directory_stay() {
     assert!(!place.root().join("var/lib/data/grown").exists());
     assert!(place.root().join("var/lib/data/theirs").exists());
     assert!(!place.root().join("var/lib/hatchery").exists());
+}
+
+#[test]
+fn owners_without_a_name_and_odd_names_come_back() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let data = place.root().join("var/lib/data");
+        for name in ["-v", "-foo", "ünï", "a b", ".hidden"] {
+            fs::write(data.join(name), name).unwrap();
+        }
+        for owned in ["etc/there.conf", "var/lib/data", "var/lib/data/-v"] {
+            std::os::unix::fs::chown(place.root().join(owned), Some(54321), Some(54322)).unwrap();
+        }
+        let before = place.snapshot();
+        let answer = place.apply(&task("role", mixture("first")));
+        assert_eq!(answer.end.as_deref(), Some("ok"), "{shell:?}: {answer:?}");
+        fs::write(data.join("-grown"), "").unwrap();
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{shell:?}: {undone:?}");
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
+/// A script that fails, as a step.
+fn failure() -> Operation {
+    Operation::Script(Script {
+        name: word("failure"),
+        check: "false".into(),
+        apply: "exit 1".into(),
+        undo: String::new(),
+        deadline: Duration::from_secs(5),
+    })
+}
+
+#[test]
+fn what_was_only_going_to_be_done_is_not_ours() {
+    let place = Place::new(SHELLS[0]);
+    let operations = vec![
+        failure(),
+        file("/etc/later", "ours", 0o644),
+        file("/etc/there.conf", "ours", 0o644),
+    ];
+    let answer = place.apply(&task("role", operations));
+    assert_eq!(answer.end.as_deref(), Some("failed"));
+    // Somebody else makes one of them, and edits the other as an editor does.
+    let (later, there) = (
+        place.root().join("etc/later"),
+        place.root().join("etc/there.conf"),
+    );
+    fs::write(&later, "theirs").unwrap();
+    fs::write(place.root().join("etc/new"), "edited").unwrap();
+    fs::rename(place.root().join("etc/new"), &there).unwrap();
+    assert_eq!(place.undo(&[]).end.as_deref(), Some("ok"));
+    assert_eq!(fs::read_to_string(later).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(there).unwrap(), "edited");
+}
+
+#[test]
+fn a_package_that_somebody_installs_after_a_failure_is_theirs() {
+    let place = Place::new(SHELLS[0]);
+    let packages = Operation::Packages(Packages {
+        source: PackageSource::Repository(vec![PackageName::new("broken").unwrap()]),
+    });
+    let answer = place.apply(&task("role", vec![packages]));
+    assert_eq!(answer.end.as_deref(), Some("failed"), "{answer:?}");
+    let list = place.root().join("fake/packages");
+    let now = fs::read_to_string(&list).unwrap();
+    assert!(now.contains("libbroken"), "its dependency came: {now}");
+    fs::write(&list, format!("{now}vim 9\n")).unwrap();
+    assert_eq!(place.undo(&[word("role")]).end.as_deref(), Some("ok"));
+    assert_eq!(
+        fs::read_to_string(&list).unwrap(),
+        "bash 5\ntar 1.34\nvim 9\n"
+    );
+}
+
+#[test]
+fn a_directory_made_for_a_file_can_become_ours() {
+    let place = Place::new(SHELLS[0]);
+    let before = place.snapshot();
+    place.apply(&task("role", vec![file("/opt/made/file", "x", 0o644)]));
+    place.apply(&task("role", vec![directory("/opt/made", 0o755, true)]));
+    fs::write(place.root().join("opt/made/grown"), "").unwrap();
+    assert_eq!(place.undo(&[]).end.as_deref(), Some("ok"));
+    assert_same(&place.snapshot(), &before, "emptied and removed");
 }

@@ -184,8 +184,8 @@ impl Place {
         )
         .unwrap();
         let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
-        fs::create_dir(stage.join("f")).unwrap();
         if contents {
+            fs::create_dir(stage.join("f")).unwrap();
             for (number, step) in List::of(task).steps.iter().enumerate() {
                 let Some(payload) = &step.payload else {
                     continue;

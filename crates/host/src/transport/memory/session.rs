@@ -1,0 +1,242 @@
+//! One command on a machine in memory, from its login to its exit.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
+    time::Instant,
+};
+
+use super::{
+    Shared, incoming,
+    login::{Command, Work},
+    look::look,
+    trouble::Trouble,
+    wish::{Call, Wish},
+};
+use crate::{
+    facts,
+    transport::{Exit, ending::Ending},
+};
+
+/// Why a script does not go on.
+pub(super) enum Stop {
+    /// It has said its last word.
+    Ended(u32),
+    /// It is gone, and so is whoever listened, or it was killed.
+    Gone,
+}
+
+/// The three streams of a command and the connection that carries them.
+pub(super) struct Session {
+    pub(super) machine: Arc<Shared>,
+    pub(super) input: BufReader<DuplexStream>,
+    pub(super) output: DuplexStream,
+    pub(super) errors: DuplexStream,
+    pub(super) connection: Ending,
+    /// Whether what is said is also written down.
+    pub(super) reporting: bool,
+}
+
+impl Session {
+    /// Runs a command line.
+    pub(super) async fn run(mut self, line: String) -> Exit {
+        let latency = self.machine.lock().latency;
+        if let Some(latency) = latency {
+            tokio::time::sleep(latency).await;
+        }
+        let Some(command) = Command::read(&line) else {
+            let _ = self
+                .errors
+                .write_all(b"sh: 1: a machine in memory has no such command\n")
+                .await;
+            return Exit::Code(127);
+        };
+        let login = self.machine.lock().login.clone();
+        let begun = command
+            .begin(&login, &mut self.input, &mut self.output, &mut self.errors)
+            .await;
+        if let Err(refused) = begun {
+            let _ = self.errors.write_all(refused.complaint.as_bytes()).await;
+            return Exit::Code(refused.code);
+        }
+        let stop = match command.work {
+            Work::Task => self.task().await,
+            Work::Question => self.question().await,
+        };
+        match stop {
+            Stop::Ended(code) => Exit::Code(code),
+            Stop::Gone => Exit::Signal("KILL".into()),
+        }
+    }
+
+    async fn task(&mut self) -> Stop {
+        let room = {
+            let mut state = self.machine.lock();
+            state.book.begun = true;
+            state.troubles.iter().find_map(|trouble| match trouble {
+                Trouble::DiskFull { after } => Some(*after),
+                _ => None,
+            })
+        };
+        let mut taken = 0;
+        let received = incoming::receive(&mut self.input, room, &mut taken).await;
+        self.machine.lock().log.bytes += taken;
+        let incoming = match received {
+            Ok(incoming) => incoming,
+            Err(complaint) => {
+                let _ = self.errors.write_all(complaint.as_bytes()).await;
+                return Stop::Ended(97);
+            }
+        };
+        match Wish::read(&incoming.script) {
+            Some(wish) if wish.call == Call::Apply => {
+                drop(incoming.script);
+                self.machine.lock().log.asked.push("apply");
+                self.locked(&wish, incoming.contents).await
+            }
+            _ => self.misunderstood().await,
+        }
+    }
+
+    async fn question(&mut self) -> Stop {
+        let mut text = String::new();
+        let read = self.input.read_to_string(&mut text).await;
+        self.machine.lock().log.bytes += text.len() as u64;
+        if read.is_err() {
+            return Stop::Gone;
+        }
+        if let Some(before) = text.strip_suffix(facts::SCRIPT) {
+            return self.facts(before).await;
+        }
+        let Some(wish) = Wish::read(&text) else {
+            return self.misunderstood().await;
+        };
+        drop(text);
+        let word = match wish.call {
+            Call::Apply => return self.misunderstood().await,
+            Call::Look => "look",
+            Call::Undo(_) => "undo",
+            Call::Outcome => "outcome",
+            Call::Managed => "managed",
+        };
+        self.machine.lock().log.asked.push(word);
+        match &wish.call {
+            Call::Look => self.look(&wish).await,
+            Call::Undo(_) if !self.machine.lock().book.begun => {
+                self.say(&format!("hatchery 1 {}", wish.run)).await;
+                self.end("ok").await
+            }
+            Call::Outcome => self.outcome(&wish).await,
+            Call::Managed => {
+                let managed = self.machine.lock().managed();
+                self.print(&managed).await;
+                Stop::Ended(0)
+            }
+            _ => self.locked(&wish, BTreeMap::new()).await,
+        }
+    }
+
+    async fn misunderstood(&mut self) -> Stop {
+        let _ = self
+            .errors
+            .write_all(b"sh: 1: a machine in memory does not understand this script\n")
+            .await;
+        Stop::Ended(2)
+    }
+
+    async fn facts(&mut self, before: &str) -> Stop {
+        let answer = {
+            let mut state = self.machine.lock();
+            state.log.asked.push("facts");
+            let managed = match before.contains("echo managed-end\n") {
+                true => state.managed() + "managed-end\n",
+                false => String::new(),
+            };
+            managed + &state.sheet.answer(&state.world, SystemTime::now())
+        };
+        self.print(&answer).await;
+        Stop::Ended(0)
+    }
+
+    /// Writes to the connection, which may be gone.
+    pub(super) async fn print(&mut self, text: &str) {
+        if self.connection.has_come() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            _ = self.connection.comes() => {}
+            _ = self.output.write_all(text.as_bytes()) => {}
+        }
+    }
+
+    /// A line for whoever listens, and for the report that a later connection reads.
+    pub(super) async fn say(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        if self.reporting
+            && let Some((_, report)) = &mut self.machine.lock().book.report
+        {
+            report.push_str(&line);
+        }
+        self.print(&line).await;
+    }
+
+    pub(super) async fn end(&mut self, how: &str) -> Stop {
+        self.say(&format!("end {how}")).await;
+        Stop::Ended(u32::from(how != "ok"))
+    }
+
+    pub(super) async fn fail(&mut self, number: usize, text: &str) -> Stop {
+        self.say(&format!("failed {number} {}\n{text}", text.len()))
+            .await;
+        self.end("failed").await
+    }
+
+    async fn look(&mut self, wish: &Wish) -> Stop {
+        self.say(&format!("hatchery 1 {}", wish.run)).await;
+        let found = {
+            let state = self.machine.lock();
+            match &state.book.cluster {
+                Some((id, name)) if *id != wish.cluster => Err(format!("held {id} {name}")),
+                _ => Ok(look(&state.world, &state.book, &wish.steps)),
+            }
+        };
+        let needs = match found {
+            Ok(needs) => needs,
+            Err(held) => {
+                self.say(&held).await;
+                return self.end("failed").await;
+            }
+        };
+        for (number, need) in needs.iter().enumerate() {
+            match need.as_str() {
+                "" => self.say(&format!("unchanged {number}")).await,
+                need => self.say(&format!("would {number} {need}")).await,
+            }
+        }
+        self.end("ok").await
+    }
+
+    async fn outcome(&mut self, wish: &Wish) -> Stop {
+        if !self.machine.lock().book.begun {
+            self.print("gone\n").await;
+            return Stop::Ended(0);
+        }
+        let until = Instant::now() + Duration::from_secs(wish.patience);
+        if let Some(run) = self.machine.held_until(until).await {
+            self.print(&format!("running {run}\n")).await;
+            return Stop::Ended(0);
+        }
+        let answer = match &self.machine.lock().book.report {
+            Some((run, report)) if *run == wish.run => format!("report\n{report}"),
+            _ => "none\n".into(),
+        };
+        self.print(&answer).await;
+        Stop::Ended(0)
+    }
+}

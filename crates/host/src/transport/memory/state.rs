@@ -1,0 +1,146 @@
+//! All there is to know of a machine in memory at one moment.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use super::{
+    book::Book, deed, lock::Holder, login::Login, sheet::Sheet, trouble::Trouble, wish::Wish,
+    world::World,
+};
+use crate::{content::Hash, machine::ManagedResource, transport::ending::Ending};
+
+/// What most machines tell: one text for all of them.
+static USUAL: LazyLock<Arc<Sheet>> = LazyLock::new(|| Arc::new(Sheet::debian()));
+
+/// What a machine was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// So many connections were made.
+    pub connections: usize,
+    /// So many commands were begun.
+    pub commands: usize,
+    /// So many bytes came, without passwords and marks.
+    pub bytes: u64,
+    /// What was understood, in order: `apply`, `look`, `undo`, `outcome`, `managed`, `facts`.
+    pub asked: Vec<&'static str>,
+}
+
+pub(super) struct State {
+    pub(super) world: World,
+    /// As it was before anything was done.
+    pub(super) first: World,
+    pub(super) book: Book,
+    pub(super) holder: Option<Holder>,
+    pub(super) connections: Vec<Ending>,
+    pub(super) troubles: Vec<Trouble>,
+    pub(super) login: Login,
+    pub(super) latency: Option<Duration>,
+    pub(super) sheet: Arc<Sheet>,
+    pub(super) log: Log,
+}
+
+impl State {
+    pub(super) fn new(name: &str) -> Self {
+        let hosts = format!("127.0.0.1 localhost\n127.0.1.1 {name}\n");
+        let world = World::fresh(name, &hosts);
+        let mut state = Self {
+            first: world.clone(),
+            world,
+            book: Book::default(),
+            holder: None,
+            connections: Vec::new(),
+            troubles: Vec::new(),
+            login: Login::default(),
+            latency: None,
+            sheet: Arc::clone(&USUAL),
+            log: Log::default(),
+        };
+        state.tell(Arc::clone(&USUAL));
+        state
+    }
+
+    /// The kernel parameters of a sheet are the machine's.
+    pub(super) fn tell(&mut self, sheet: Arc<Sheet>) {
+        for (path, value) in sheet.sysctls() {
+            self.world.set_sysctl(path, &value);
+            self.first.set_sysctl(path, &value);
+        }
+        self.sheet = sheet;
+    }
+
+    /// Kind and name of a resource.
+    pub(super) fn resource(&self, key: &str) -> String {
+        let record = self.book.records.get(key);
+        record
+            .map(|record| format!("{} {}", record.kind(), record.name))
+            .unwrap_or_default()
+    }
+
+    /// Writes down everything that is going to change; the step that cannot be, and why.
+    pub(super) fn record(&mut self, wish: &Wish, needs: &[String]) -> Result<(), (usize, String)> {
+        self.book.recording = true;
+        self.book.begin();
+        for (number, (step, need)) in wish.steps.iter().zip(needs).enumerate() {
+            self.book.step = number;
+            let recorded = deed::record(&self.world, &mut self.book, step, need, &wish.owner);
+            recorded.map_err(|why| (number, why))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn resources(&self) -> Vec<ManagedResource> {
+        let resources = self.book.records.iter().map(|(key, record)| {
+            let state = match record.kind() {
+                "file" => {
+                    let bytes = self.world.files.bytes(&record.name);
+                    Some(bytes.map_or("absent".into(), |bytes| Hash::of(bytes).as_str().to_owned()))
+                }
+                "unit" => Some(format!(
+                    "{},{}",
+                    self.world.unit(&record.name).active_word(),
+                    self.world.unit_file_state(&record.name)
+                )),
+                _ => None,
+            };
+            ManagedResource {
+                kind: record.kind().into(),
+                name: record.name.clone(),
+                state,
+                owners: self
+                    .book
+                    .owners
+                    .get(key)
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .collect(),
+            }
+        });
+        resources.collect()
+    }
+
+    /// The same as the machine's script prints it.
+    pub(super) fn managed(&self) -> String {
+        let mut text = String::new();
+        if !self.book.recording {
+            return text;
+        }
+        if let Some((id, name)) = &self.book.cluster {
+            let _ = writeln!(text, "cluster {id} {name}");
+        }
+        for resource in self.resources() {
+            let state = resource.state.as_deref().unwrap_or("-");
+            let _ = writeln!(
+                text,
+                "{} {state} {} {}",
+                resource.kind,
+                resource.owners.join(","),
+                resource.name
+            );
+        }
+        text
+    }
+}
