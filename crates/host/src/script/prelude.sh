@@ -118,6 +118,8 @@ started() {
   set -- $line
   set +f
   tick=${20:-} parent=${2:-} group=${3:-}
+  # One that ended and that nobody has asked about yet is none.
+  case $1 in Z | X) tick= ;; esac
 }
 
 # The session of sshd that carries us; without it nobody waits for our answer any more.
