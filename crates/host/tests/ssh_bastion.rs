@@ -155,7 +155,7 @@ async fn one_connection_for_all(lab: &TestLab) {
 
     // Two bastions on the way: the first machine is one itself, once it may be.
     let first = &lab.machines[0];
-    let allow = "sed -i s/AllowTcpForwarding.*// /etc/ssh/sshd_config.d/sandbox.conf; systemctl restart ssh";
+    let allow = "sed -i s/AllowTcpForwarding.*// /etc/ssh/sshd_config.d/sandbox.conf; systemctl reset-failed ssh; systemctl restart ssh";
     docker::run(&["exec", &first.container(), "sh", "-c", allow])
         .await
         .unwrap();

@@ -327,7 +327,7 @@ async fn host_keys(lab: &TestLab, machine: &Machine) {
     assert_eq!(std::fs::read_to_string(&record).unwrap().lines().count(), 1);
 
     // Another kind of key beside the known one gives no alarm, also when it would be preferred.
-    let fresh = "cd /etc/ssh; ssh-keygen -q -t rsa -b 2048 -N '' -f ssh_host_rsa_key; ssh-keygen -q -t ecdsa -N '' -f ssh_host_ecdsa_key; systemctl restart ssh; cat ssh_host_rsa_key.pub; ssh-keygen -lf ssh_host_ecdsa_key.pub";
+    let fresh = "cd /etc/ssh; ssh-keygen -q -t rsa -b 2048 -N '' -f ssh_host_rsa_key; ssh-keygen -q -t ecdsa -N '' -f ssh_host_ecdsa_key; systemctl reset-failed ssh; systemctl restart ssh; cat ssh_host_rsa_key.pub; ssh-keygen -lf ssh_host_ecdsa_key.pub";
     let said = inside(machine, fresh).await;
     let mut lines = said.lines();
     let rsa = lines.next().unwrap();
@@ -355,7 +355,7 @@ async fn host_keys(lab: &TestLab, machine: &Machine) {
 
     // A changed key stops before the password is sent.
     let old = std::fs::read_to_string(&record).unwrap();
-    let change = "cd /etc/ssh; cp ssh_host_ed25519_key /root/old_key; rm -f ssh_host_*; ssh-keygen -q -t ed25519 -N '' -f ssh_host_ed25519_key; systemctl restart ssh; ssh-keygen -lf ssh_host_ed25519_key.pub; journalctl --rotate -q; journalctl --vacuum-time=1s -q";
+    let change = "cd /etc/ssh; cp ssh_host_ed25519_key /root/old_key; rm -f ssh_host_*; ssh-keygen -q -t ed25519 -N '' -f ssh_host_ed25519_key; systemctl reset-failed ssh; systemctl restart ssh; ssh-keygen -lf ssh_host_ed25519_key.pub; journalctl --rotate -q; journalctl --vacuum-time=1s -q";
     let said = inside(machine, change).await;
     let shown = said.split(' ').nth(1).unwrap().to_owned();
     let with_password = Target {
@@ -382,7 +382,7 @@ async fn host_keys(lab: &TestLab, machine: &Machine) {
     )
     .await;
     assert_eq!(log.trim(), "0", "an attempt was made");
-    let restore = "cd /etc/ssh; cp /root/old_key ssh_host_ed25519_key; ssh-keygen -y -f ssh_host_ed25519_key > ssh_host_ed25519_key.pub; systemctl restart ssh";
+    let restore = "cd /etc/ssh; cp /root/old_key ssh_host_ed25519_key; ssh-keygen -y -f ssh_host_ed25519_key > ssh_host_ed25519_key.pub; systemctl reset-failed ssh; systemctl restart ssh";
     inside(machine, restore).await;
     lets_in(&first_use).await;
 }

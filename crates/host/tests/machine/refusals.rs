@@ -204,7 +204,7 @@ async fn each_names_machine_and_remedy_while_the_other_goes_on() {
     // A machine that is not the one that it was.
     inside(
         node,
-        "rm /etc/ssh/ssh_host_*_key* && ssh-keygen -A >/dev/null && systemctl restart ssh",
+        "rm /etc/ssh/ssh_host_*_key* && ssh-keygen -A >/dev/null && systemctl reset-failed ssh; systemctl restart ssh",
     )
     .await;
     let error = fails(

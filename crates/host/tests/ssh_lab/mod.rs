@@ -67,7 +67,7 @@ pub(crate) async fn inside(machine: &Machine, script: &str) -> String {
 
 pub(crate) async fn sshd_with(machine: &Machine, lines: &str) {
     let script = format!(
-        "printf '%s\\n' '{lines}' > /etc/ssh/sshd_config.d/0-test.conf; mkdir -p /run/sshd; sshd -t && systemctl restart ssh"
+        "printf '%s\\n' '{lines}' > /etc/ssh/sshd_config.d/0-test.conf; mkdir -p /run/sshd; sshd -t && systemctl reset-failed ssh; systemctl restart ssh"
     );
     inside(machine, &script).await;
 }
