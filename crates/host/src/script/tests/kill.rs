@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     mixture,
-    place::{Place, SHELLS, TRACED, assert_same},
+    place::{Place, SHELLS, Snapshot, TRACED, assert_same},
     task,
 };
 
@@ -26,7 +26,7 @@ enum Way {
 
 impl Way {
     /// A machine on which it died at a point, and what the machine was before anything.
-    fn dead_at(self, point: usize) -> (Place, super::place::Snapshot) {
+    fn dead_at(self, point: usize) -> (Place, Snapshot) {
         let place = Place::new(SHELLS[0]);
         let before = place.snapshot();
         let task = task("role", mixture("first"));
@@ -53,39 +53,22 @@ impl Way {
 
     fn check_undone(self, point: usize) {
         let (place, before) = self.dead_at(point);
-        let undone = place.undo(&[]);
-        assert_eq!(
-            undone.end.as_deref(),
-            Some("ok"),
-            "{self:?} died at {point}: {undone:?}"
-        );
-        assert_same(
-            &place.snapshot(),
-            &before,
-            &format!("{self:?} died at {point}, undone"),
-        );
+        assert_put_back(&place, &before, &format!("{self:?} died at {point}"));
     }
 
     fn check_repeated(self, point: usize) {
         let (place, before) = self.dead_at(point);
+        let when = format!("{self:?} died at {point} and was repeated");
         let repeated = place.apply(&task("role", mixture("second")));
-        assert_eq!(
-            repeated.end.as_deref(),
-            Some("ok"),
-            "{self:?} died at {point}: {repeated:?}"
-        );
-        let undone = place.undo(&[]);
-        assert_eq!(
-            undone.end.as_deref(),
-            Some("ok"),
-            "{self:?} died at {point}: {undone:?}"
-        );
-        assert_same(
-            &place.snapshot(),
-            &before,
-            &format!("{self:?} died at {point}, repeated, undone"),
-        );
+        assert_eq!(repeated.end.as_deref(), Some("ok"), "{when}: {repeated:?}");
+        assert_put_back(&place, &before, &when);
     }
+}
+
+fn assert_put_back(place: &Place, before: &Snapshot, when: &str) {
+    let undone = place.undo(&[]);
+    assert_eq!(undone.end.as_deref(), Some("ok"), "{when}: {undone:?}");
+    assert_same(&place.snapshot(), before, when);
 }
 
 /// Visits every state that a machine can be left in; gives their number and that of the points.
