@@ -79,15 +79,13 @@ catch_output() {
 }
 
 # Runs a program that may start others: these must not keep our lock and our streams. Who comes after us has to
-# know of it, since it can outlive us.
+# know of it, since it can outlive us: it says so itself, and has the lock until then.
 quiet() {
-  (umask 022 && exec "$@") >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- 9>&- &
-  child=$!
-  if [ "$mode" != look ]; then
-    started "$child"
-    printf '%s\n' "$child ${tick:--}" >"$S/child"
-  fi
-  wait "$child"
+  (
+    [ "$mode" = look ] || { started self && printf '%s\n' "$self ${tick:--}" >"$S/child"; }
+    umask 022 && exec "$@" 9>&-
+  ) >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- &
+  wait $!
 }
 
 # within SECONDS COMMAND...: where `timeout` is missing, without a limit.
@@ -107,12 +105,12 @@ within() {
 
 # ---- one run at a time ------------------------------------------------------------------------
 
-# started PID: when it began, in ticks since boot; empty when there is no such process.
+# started PID: when it began, in ticks since boot; empty when there is no such process. `self` is who asks.
 started() {
   tick=
   [ -r "/proc/$1/stat" ] || return 0
   IFS= read -r line 2>/dev/null <"/proc/$1/stat" || return 0
-  line=${line##*) }
+  self=${line%% *} line=${line##*) }
   set -f
   # shellcheck disable=SC2086 # the fields of the line
   set -- $line
@@ -200,6 +198,7 @@ claim() {
 
 # What a run that died left of its stream. One that is still receiving is not ours to remove.
 sweep() {
+  strewn
   for d in "$S"/in/*; do
     [ -d "$d" ] && [ "$d" != "${T:-}" ] || continue
     p=
@@ -230,7 +229,8 @@ note() {
   seq=$((seq + 1))
   own "$1"
   printf '%s\n' "$2 $seq $3" "$4" "$5" end >"$S/record/$1"
-  news="$news $1" made="$made $step:$1"
+  # The latest first: who forgets them may die in between, and what others stand on has to go last.
+  news="$news $1" made="$step:$1 $made"
 }
 
 # keep I KEY KIND PATH NAME: notes what is at PATH, unless an earlier original is known.
@@ -1092,6 +1092,45 @@ account_after_failure() {
   printf '%s\n' "$was_said" >"$out"
 }
 
+# A transaction that was cut off has left files that its package manager does not know of. Their names are taken from
+# the archives, which are still there.
+strewn() {
+  [ -s "$S/transaction" ] || return 0
+  look_packages
+  : >"$S/leftovers.new"
+  [ ! -f "$S/leftovers" ] || cat "$S/leftovers" >"$S/leftovers.new"
+  for f in "$S"/in/*/f/* "$R"/var/cache/apt/archives/*.deb "$R"/var/cache/dnf/*/packages/*.rpm "$R"/var/cache/yum/*/*/*/packages/*.rpm; do
+    [ -f "$f" ] || continue
+    case $manager in
+    dpkg) n=$(dpkg-deb -f "$f" Package 2>/dev/null) ;;
+    rpm) n=$(rpm -qp --qf '%{NAME}' "$f" 2>/dev/null) ;;
+    *) n= ;;
+    esac || continue
+    [ -n "$n" ] && ! grep -qxF -e "$n" "$S/transaction" && ! has_package "$n" || continue
+    case $manager in
+    dpkg) dpkg-deb --fsys-tarfile "$f" | tar -t | sed 's|^\./|/|;s|/$||' ;;
+    rpm) rpm -qlp "$f" ;;
+    esac >>"$S/leftovers.new" 2>/dev/null
+  done
+  mv -f "$S/leftovers.new" "$S/leftovers"
+}
+
+# After the packages themselves are gone. A configuration file gets its name only when its package is complete.
+clear_leftovers() {
+  [ -s "$S/leftovers" ] || return 0
+  sort -ru "$S/leftovers" | while IFS= read -r p; do
+    case $p in /?*) p=$R$p ;; *) continue ;; esac
+    [ ! -e "$p.dpkg-tmp" ] || mv -f "$p.dpkg-tmp" "$p"
+    rm -f "$p.dpkg-new"
+    for f in "$p;"????????; do [ ! -f "$f" ] || rm -f "$f"; done
+    case $p in "$R"/etc/*) [ -d "$p" ] || continue ;; esac
+    [ -e "$p" ] || [ -h "$p" ] || continue
+    case $manager in dpkg) dpkg -S "$p" ;; rpm) rpm -qf "$p" ;; esac >/dev/null 2>&1 && continue
+    if [ -d "$p" ] && [ ! -h "$p" ]; then rmdir "$p" 2>/dev/null; else rm -f "$p"; fi
+  done
+  rm -f "$S/leftovers"
+}
+
 # What a transaction brought beside what was asked for belongs to it, also when it was cut off.
 account() {
   [ -s "$S/transaction" ] || return 0
@@ -1307,9 +1346,12 @@ undo() {
   # Units stop while their files are there, and start when these are what they were.
   stuck=
   each unit stop_unit
-  packages=
+  packages= later=
+  case $chosen in *' package '*) purging=1 ;; *) purging= ;; esac
   each other restore
   remove_packages
+  clear_leftovers
+  restore_again
   within 60 systemctl daemon-reload || :
   each unit restore_unit
   # Only without any record left is nothing of ours here.
@@ -1395,7 +1437,22 @@ restore() {
   esac
   case $l_name in */systemd/*) reload=1 ;; esac
   say "undone $l_kind $l_name"
+  case $purging,$l_kind,$l_was,$l_name in
+  1,file,file,/etc/*)
+    [ -e "$S/record/$r_key.orig" ] || ln "$R$l_name" "$S/record/$r_key.orig" 2>/dev/null || cp -a "$R$l_name" "$S/record/$r_key.orig" 2>/dev/null
+    later="$later $r_key"
+    return
+    ;;
+  esac
   forget "$r_key"
+}
+
+# A package that is purged takes its configuration with it, also where somebody had written it before the package came.
+restore_again() {
+  for r_key in $later; do
+    ! load "$r_key" || [ -e "$R$l_name" ] || restore_path "$r_key" || { stick "cannot put $l_name back"; continue; }
+    forget "$r_key"
+  done
 }
 
 same_inode() {
@@ -1546,7 +1603,7 @@ remove_packages() {
   for key in $packages; do
     load "$key" || continue
     if has_trace "$l_name"; then
-      quiet purge_check "$l_name"
+      purge_check "$l_name" >"$out" 2>&1
       stick "$l_name is still installed"
     else
       say "undone package $l_name"

@@ -69,16 +69,6 @@ impl Snapshot {
         Self(found)
     }
 
-    /// The time of one file left out.
-    pub(crate) fn without_time_of(mut self, path: &str) -> Self {
-        if let Some(line) = self.0.get_mut(&format!("files {path}"))
-            && let Some((start, _)) = line.rsplit_once('\t')
-        {
-            *line = start.to_owned();
-        }
-        self
-    }
-
     pub(crate) fn assert_same(&self, before: &Self, when: &str) {
         let keys: BTreeSet<_> = self.0.keys().chain(before.0.keys()).collect();
         let differing: Vec<_> = keys

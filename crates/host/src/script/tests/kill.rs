@@ -9,18 +9,23 @@ use std::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
+
+use crate::operation::{Operation, Script};
 
 use super::{
     mixture,
     place::{Place, SHELLS, Snapshot, TRACED, assert_same},
-    task,
+    task, word,
 };
 
-/// Which of the two ways dies.
+/// What dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Apply,
+    /// One that is giving up because a step in the middle failed.
+    Failing,
     Undo,
 }
 
@@ -29,12 +34,18 @@ impl Way {
     fn dead_at(self, point: usize) -> (Place, Snapshot) {
         let place = Place::new(SHELLS[0]);
         let before = place.snapshot();
-        let task = task("role", mixture("first"));
-        if self == Self::Apply {
-            place.apply_output(&task, true, Some(point));
-        } else {
+        let mut operations = mixture("first");
+        if self == Self::Failing {
+            let first_entry = |o: &Operation| matches!(o, Operation::HostsEntry(_));
+            let middle = operations.iter().position(first_entry).unwrap();
+            operations.insert(middle, failing_script());
+        }
+        let task = task("role", operations);
+        if self == Self::Undo {
             assert_eq!(place.apply(&task).end.as_deref(), Some("ok"));
             place.undo_output(&[], Some(point));
+        } else {
+            place.apply_output(&task, true, Some(point));
         }
         (place, before)
     }
@@ -63,6 +74,16 @@ impl Way {
         assert_eq!(repeated.end.as_deref(), Some("ok"), "{when}: {repeated:?}");
         assert_put_back(&place, &before, &when);
     }
+}
+
+fn failing_script() -> Operation {
+    Operation::Script(Script {
+        name: word("failing"),
+        check: "false".into(),
+        apply: "false".into(),
+        undo: String::new(),
+        deadline: Duration::from_secs(10),
+    })
 }
 
 fn assert_put_back(place: &Place, before: &Snapshot, when: &str) {
@@ -131,6 +152,13 @@ fn die_everywhere(way: Way) -> (usize, usize) {
 fn apply_that_dies_anywhere_can_be_undone_or_repeated() {
     let (states, points) = die_everywhere(Way::Apply);
     eprintln!("apply died in {states} states, at {points} points");
+    assert!(states > 100, "{states}");
+}
+
+#[test]
+fn apply_that_dies_while_it_gives_up_can_be_undone_or_repeated() {
+    let (states, points) = die_everywhere(Way::Failing);
+    eprintln!("a failing apply died in {states} states, at {points} points");
     assert!(states > 100, "{states}");
 }
 
