@@ -827,10 +827,8 @@ hostname_is() {
     ;;
   record)
     if needed "$1"; then
-      if ! load "$2"; then
-        # The kernel's name is a record of its own: it need not be the one in the file.
-        load "$2.kernel" || note "$2.kernel" kernel_hostname there "$kernel_name" -
-      fi
+      # The kernel's name is a record of its own: it need not be the one in the file.
+      load "$2.kernel" || note "$2.kernel" kernel_hostname there "$kernel_name" -
       own "$2.kernel"
       keep "$1" "$2" file "$R/etc/hostname" /etc/hostname
     elif load "$2"; then
@@ -1439,7 +1437,6 @@ restore() {
   say "undone $l_kind $l_name"
   case $purging,$l_kind,$l_was,$l_name in
   1,file,file,/etc/*)
-    [ -e "$S/record/$r_key.orig" ] || ln "$R$l_name" "$S/record/$r_key.orig" 2>/dev/null || cp -a "$R$l_name" "$S/record/$r_key.orig" 2>/dev/null
     later="$later $r_key"
     return
     ;;
@@ -1474,7 +1471,10 @@ restore_path() {
   *,linked*)
     # Where nothing was put in its place, the original is still there under both names.
     ! same_inode "$r_orig" "$r_path" || return 0
-    mkdir -p "${r_path%/*}" 2>"$out" && mv -f "$r_orig" "$r_path" 2>"$out"
+    mkdir -p "${r_path%/*}" 2>"$out" || return
+    # Until packages are gone the original is needed a second time.
+    [ -z "$purging" ] || { ln "$r_orig" "${r_path%/*}/.hatchery-$1" && mv -f "${r_path%/*}/.hatchery-$1" "$r_path"; } 2>"$out" || return
+    [ -n "$purging" ] || mv -f "$r_orig" "$r_path" 2>"$out"
     ;;
   *)
     if mounted "$r_path"; then

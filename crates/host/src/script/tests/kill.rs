@@ -36,9 +36,11 @@ impl Way {
         let before = place.snapshot();
         let mut operations = mixture("first");
         if self == Self::Failing {
-            let first_entry = |o: &Operation| matches!(o, Operation::HostsEntry(_));
-            let middle = operations.iter().position(first_entry).unwrap();
-            operations.insert(middle, failing_script());
+            // It fails at once, and has a few things to forget that stand on each other.
+            let stand_on_others =
+                |o: &Operation| matches!(o, Operation::HostsEntry(_) | Operation::File(_));
+            operations.retain(stand_on_others);
+            operations.insert(0, failing_script());
         }
         let task = task("role", operations);
         if self == Self::Undo {
@@ -159,7 +161,7 @@ fn apply_that_dies_anywhere_can_be_undone_or_repeated() {
 fn apply_that_dies_while_it_gives_up_can_be_undone_or_repeated() {
     let (states, points) = die_everywhere(Way::Failing);
     eprintln!("a failing apply died in {states} states, at {points} points");
-    assert!(states > 100, "{states}");
+    assert!(states > 30, "{states}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Place {
                 let (_, rest) = incoming.split_once('/').unwrap_or_default();
                 return format!("in/*/{rest}");
             }
-            let untold = [".is", "/holder", "/report", "/seq", "/child"];
+            let untold = [".is", "/holder", "/report", "/seq", "/child", "/out"];
             if untold.iter().any(|end| path.ends_with(end)) {
                 return path;
             }
