@@ -204,7 +204,10 @@ sweep() {
     p=
     [ ! -f "$d/pid" ] || IFS=' ' read -r p began <"$d/pid"
     started "${p:-0}"
-    [ -n "$p" ] && [ -n "$tick" ] && [ "$tick" = "$began" ] || rm -rf "$d"
+    [ -n "$p" ] && [ -n "$tick" ] && [ "$tick" = "$began" ] && continue
+    # One that was made a moment ago has not said yet whose it is.
+    [ -n "$p" ] || [ -n "$(find "$d" -prune -mmin +2 2>/dev/null)" ] || continue
+    rm -rf "$d"
   done
   account
 }
