@@ -862,7 +862,10 @@ firewall() {
       case " $wall_now " in *" $3/$4 "*) ;; *) need=closed ;; esac
       case " $wall_kept " in *" $3/$4 "*) ;; *) need=${need:-not-permanent} ;; esac
       ;;
-    ufw) ufw_name "$3/$4"; case "$nl$wall_kept$nl" in *"${nl}ufw allow $ufw_name$nl"*) ;; *) need=closed ;; esac ;;
+    ufw)
+      ufw_name "$3/$4"
+      case "$nl$wall_kept$nl" in *"${nl}ufw allow $ufw_name$nl"* | *"${nl}ufw allow $ufw_name comment '"*) ;; *) need=closed ;; esac
+      ;;
     esac
     needs "$1" "$need"
     ;;
@@ -1564,7 +1567,11 @@ restore_firewall() {
     case $* in *now*) within 60 firewall-cmd --zone="$1" --remove-port="$l_name" || return ;; esac
     case $* in *kept*) within 60 firewall-cmd --permanent --zone="$1" --remove-port="$l_name" ;; esac
     ;;
-  ufw) ufw_name "$l_name" && within 60 ufw delete allow "$ufw_name" ;;
+  ufw)
+    # It may be gone, and with a comment it is somebody else's by now: ufw has one rule for both and deletes either.
+    ufw_name "$l_name"
+    case "$nl$(ufw show added 2>/dev/null </dev/null 9>&-)$nl" in *"${nl}ufw allow $ufw_name$nl"*) within 60 ufw delete allow "$ufw_name" ;; esac
+    ;;
   esac
 }
 

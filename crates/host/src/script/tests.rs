@@ -1,6 +1,7 @@
 //! The prelude with real shells on a directory that stands for a machine's root.
 
 mod equivalence;
+mod firewall;
 mod kill;
 mod place;
 
