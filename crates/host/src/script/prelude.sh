@@ -16,6 +16,7 @@
 #   KEY          four lines: "kind sequence was", name, extra, "end" (a record without "end" is void)
 #   KEY.orig     what was there first: the same inode where possible, otherwise a copy
 #   KEY.is       what we put there: hash, size, times, inode
+#   KEY.text     what could be read at /etc/hosts when that was a link
 #   KEY.pending  a unit that has to be restarted because one of its files changes
 #   KEY@OWNER    who needs the resource
 # Records are complete and on disk before the first deed, so that a run may die anywhere.
@@ -793,6 +794,7 @@ hosts_entry() {
     ;;
   record)
     if needed "$1"; then
+      load "$4" || keep_linked_hosts "$1" "$4"
       keep "$1" "$4" hosts "$R/etc/hosts" /etc/hosts
       own "$2"
       load "$2" || note "$2" hosts_entry absent "$3" "$4"
@@ -816,6 +818,14 @@ hosts_entry() {
     done_deed "$1"
     ;;
   esac
+}
+
+# keep_linked_hosts I KEY: a link is replaced by a file, and comes back when nobody else wrote to that file. What
+# it leads to may be another text by then, so the one that we began with is kept.
+keep_linked_hosts() {
+  [ -h "$R/etc/hosts" ] || return 0
+  { [ ! -f "$R/etc/hosts" ] || cat "$R/etc/hosts"; } >"$S/record/$2.text" 2>"$out" || fail "$1" "cannot keep what /etc/hosts leads to"
+  news="$news $2.text"
 }
 
 # hostname_is I KEY NAME UP
@@ -1337,7 +1347,7 @@ undo() {
   chosen=
   for f in "$S"/record/*; do
     key=${f##*/}
-    case $key in *.orig | *.is | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
     [ -f "$f" ] || continue
     released "$key" "$1" || continue
     if load "$key" || [ "$l_mark" = end ]; then
@@ -1360,7 +1370,7 @@ undo() {
   each unit restore_unit
   # Only without any record left is nothing of ours here.
   for f in "$S"/record/*; do
-    case $f in *@* | *.orig | *.is | *.list | *.pending | *.undo | *.zone) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
+    case $f in *@* | *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
   done
   if [ -z "$stuck" ]; then
     cd / && rm -rf "$S"
@@ -1403,8 +1413,8 @@ each() {
 }
 
 forget() {
-  rm -rf "$S/record/$1" "$S/record/$1".orig "$S/record/$1".is "$S/record/$1".list "$S/record/$1".pending \
-    "$S/record/$1".undo "$S/record/$1".zone "$S/record/$1"@*
+  rm -rf "$S/record/$1" "$S/record/$1".orig "$S/record/$1".is "$S/record/$1".text "$S/record/$1".list \
+    "$S/record/$1".pending "$S/record/$1".undo "$S/record/$1".zone "$S/record/$1"@*
 }
 
 # One thing that cannot be put back does not keep the others from it.
@@ -1533,8 +1543,8 @@ kept_directory() {
 }
 
 restore_hosts_entry() {
-  [ -f "$R/etc/hosts" ] || return 0
-  base=$S/record/$l_extra
+  # Our lines are in a file that we put there, never behind a link.
+  [ -f "$R/etc/hosts" ] && [ ! -h "$R/etc/hosts" ] || return 0
   grep -vxF -e "$l_name" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
   [ $? -le 1 ] || return 1
   chown --reference="$R/etc/hosts" "$S/hosts.new" 2>/dev/null || chown "$(stat -c %U:%G "$R/etc/hosts")" "$S/hosts.new"
@@ -1553,8 +1563,14 @@ restore_hosts() {
     [ -s "$R/etc/hosts" ] || rm -f "$R/etc/hosts" 2>"$out"
     return
   fi
-  [ ! -f "$R/etc/hosts" ] || cmp -s "$S/record/$1.orig" "$R/etc/hosts" ||
-    { cat "$S/record/$1.orig"; echo; } | cmp -s - "$R/etc/hosts" || return 0
+  text=$S/record/$1.orig
+  if [ "$l_was" = link ]; then
+    # It was never replaced, or somebody else's is there.
+    [ ! -h "$R/etc/hosts" ] || return 0
+    text=$S/record/$1.text
+  fi
+  # Who compares need not read to the end.
+  [ ! -f "$R/etc/hosts" ] || cmp -s "$text" "$R/etc/hosts" || { cat "$text"; echo; } 2>/dev/null | cmp -s - "$R/etc/hosts" || return 0
   restore_path "$1"
 }
 
@@ -1701,7 +1717,7 @@ managed() {
   [ ! -f "$S/cluster" ] || { IFS= read -r line <"$S/cluster" && printf 'cluster %s\n' "$line"; }
   for f in "$S"/record/*; do
     key=${f##*/}
-    case $key in *.orig | *.is | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
     load "$key" || continue
     owners=
     for o in "$f"@*; do [ ! -e "$o" ] || owners="$owners,${o##*@}"; done

@@ -2,6 +2,7 @@
 
 mod equivalence;
 mod firewall;
+mod hosts;
 mod kill;
 mod place;
 

@@ -39,8 +39,10 @@ pub(super) struct Record {
 
 #[derive(Clone, Debug)]
 pub(super) enum Original {
-    /// `file`, `link`, `absent` or `hosts`.
+    /// `file`, `link` or `absent`.
     Path(&'static str, Option<Node>),
+    /// `/etc/hosts`, with what could be read there.
+    Hosts(Option<Node>, Vec<u8>),
     Directory {
         /// Of one that was there.
         looks: Option<Looks>,
@@ -68,6 +70,7 @@ impl Record {
     pub(super) fn kind(&self) -> &'static str {
         match &self.original {
             Original::Path(kind, _) => kind,
+            Original::Hosts(..) => "hosts",
             Original::Directory { .. } => "directory",
             Original::HostsEntry => "hosts_entry",
             Original::Sysctl(_) => "sysctl",
@@ -152,7 +155,14 @@ impl Book {
         if !self.knows(key) && matches!(was, Some(Node::Directory(_))) {
             return Err(format!("{path} is there and is neither a file nor a link"));
         }
-        self.note(key, owner, path, Original::Path(kind, was.cloned()));
+        let original = match kind {
+            "hosts" => {
+                let text = world.files.bytes(path).map(|bytes| bytes.to_vec());
+                Original::Hosts(was.cloned(), text.unwrap_or_default())
+            }
+            kind => Original::Path(kind, was.cloned()),
+        };
+        self.note(key, owner, path, original);
         Ok(())
     }
 

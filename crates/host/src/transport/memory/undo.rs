@@ -53,7 +53,7 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
     };
     let name = &record.name;
     let outcome = match record.original {
-        Original::Path("hosts", was) => restore_hosts(world, was),
+        Original::Hosts(was, text) => restore_hosts(world, was, &text),
         Original::Path(_, was) => restore_path(world, name, was),
         Original::Directory { looks, ours, names } => {
             if ours && world.files.is_directory(name) {
@@ -141,13 +141,9 @@ fn restore_path(world: &mut World, path: &str, was: Option<Node>) -> Result<(), 
     outcome.map_err(|why| format!("{why}\ncannot put {path} back"))
 }
 
-fn hosts(world: &World) -> Option<Vec<u8>> {
-    world.files.bytes("/etc/hosts").map(|bytes| bytes.to_vec())
-}
-
-/// Every line that stays ends with a line break afterwards.
+/// Every line that stays ends with a line break afterwards. Our lines are never behind a link.
 fn remove_hosts_entry(world: &mut World, line: &str) -> Result<(), String> {
-    let Some(Node::File(looks, bytes)) = world.files.behind("/etc/hosts").cloned() else {
+    let Some(Node::File(looks, bytes)) = world.files.at("/etc/hosts").cloned() else {
         return Ok(());
     };
     let mut text = Vec::new();
@@ -165,16 +161,17 @@ fn remove_hosts_entry(world: &mut World, line: &str) -> Result<(), String> {
 }
 
 /// The original comes back when only our lines had been added; otherwise what others wrote stays.
-fn restore_hosts(world: &mut World, was: Option<Node>) -> Result<(), String> {
-    let found = hosts(world);
-    match (&was, found) {
-        (None, Some(text)) if !text.is_empty() => Ok(()),
+fn restore_hosts(world: &mut World, was: Option<Node>, text: &[u8]) -> Result<(), String> {
+    let found = world.files.bytes("/etc/hosts");
+    let is_others = found.is_some_and(|found| {
+        let found = &found[..];
+        found != text && found.strip_suffix(b"\n") != Some(text)
+    });
+    match (&was, world.files.at("/etc/hosts")) {
+        (None, _) if found.is_some_and(|found| !found.is_empty()) => Ok(()),
         (None, _) => world.files.remove("/etc/hosts"),
-        (Some(Node::File(_, original)), Some(text))
-            if text[..] != original[..] && text.strip_suffix(b"\n") != Some(&original[..]) =>
-        {
-            Ok(())
-        }
-        (Some(_), _) => restore_path(world, "/etc/hosts", was),
+        (Some(Node::Link(_)), Some(Node::Link(_))) => Ok(()),
+        _ if is_others => Ok(()),
+        _ => restore_path(world, "/etc/hosts", was),
     }
 }
