@@ -28,6 +28,16 @@ impl Hash {
         Self(hex(digest))
     }
 
+    /// From its 64 lower-case hexadecimal digits, as machines print it.
+    pub fn parse(text: &str) -> Result<Self, NotAHash> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        ensure!(
+            text.len() == 64 && text.bytes().all(is_digit),
+            NotAHashSnafu
+        );
+        Ok(Self(text.to_owned()))
+    }
+
     /// As 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -48,6 +58,11 @@ impl fmt::Debug for Hash {
     }
 }
 
+/// A text that is not 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Snafu)]
+#[snafu(display("not a SHA-256 sum of 64 lower-case hexadecimal digits"))]
+pub struct NotAHash;
+
 /// Bytes that a machine is to have. Equal hashes are equal contents.
 #[derive(Clone)]
 pub struct Content {
@@ -61,6 +76,8 @@ pub(crate) enum Source {
     Bytes(Arc<[u8]>),
     File(PathBuf, Identity),
     Archived(Arc<Archive>, String),
+    /// Nobody here has them.
+    Machine,
 }
 
 /// What tells whether a file is still the one that was read.
@@ -156,6 +173,21 @@ impl Content {
         })
     }
 
+    /// Bytes that only the machine has, such as a private key that was made for it and never came back. A file of
+    /// them is looked at as any other, and gets its mode and owner; a task that finds other bytes there fails with
+    /// [`crate::machine::Error::Changed`] before it does anything.
+    pub fn known(hash: Hash, size: u64) -> Self {
+        Self {
+            source: Source::Machine,
+            size,
+            hash,
+        }
+    }
+
+    pub(crate) fn is_only_there(&self) -> bool {
+        matches!(self.source, Source::Machine)
+    }
+
     /// How many bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -171,5 +203,38 @@ impl Content {
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes, SHA-256 {}", self.size, self.hash.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_only_as_it_is_written() {
+        let hash = Hash::of(b"x");
+        assert_eq!(Hash::parse(hash.as_str()), Ok(hash.clone()));
+        let upper = hash.as_str().to_uppercase();
+        let long = format!("{}0", hash.as_str());
+        let odd = hash.as_str().replace(char::is_numeric, "g");
+        let wide = "ü".repeat(32);
+        for text in [
+            "",
+            "absent",
+            &hash.as_str()[1..],
+            &upper,
+            &long,
+            &odd,
+            &wide,
+        ] {
+            assert_eq!(Hash::parse(text), Err(NotAHash), "{text}");
+        }
+    }
+
+    #[test]
+    fn known_content_shows_no_more_than_any_other() {
+        let (bytes, known) = (Content::bytes(*b"x"), Content::known(Hash::of(b"x"), 1));
+        assert_eq!(format!("{bytes:?}"), format!("{known:?}"));
+        assert!(known.is_only_there() && !bytes.is_only_there());
     }
 }

@@ -4,6 +4,7 @@
 //! task that the machine does not know, or that died there, is sent again: every operation may be repeated.
 
 mod error;
+mod managed;
 mod outcome;
 mod progress;
 
@@ -20,10 +21,12 @@ use std::{
 use futures::FutureExt as _;
 use tokio::{io::AsyncReadExt as _, sync::Mutex, time::timeout};
 
-use self::progress::{Progress, step_title};
+pub(crate) use self::managed::{END as MANAGED_END, is_certificate};
+use self::progress::{Progress, lacking, step_title};
 pub use self::{
     error::Error,
-    outcome::{Event, Left, Managed, ManagedResource, Outcome, Outlook, Report, Undone},
+    managed::{Managed, ManagedResource},
+    outcome::{Event, Left, Outcome, Outlook, Report, Undone},
 };
 use crate::{
     facts::{self, Facts},
@@ -104,24 +107,18 @@ impl Machine {
     pub async fn facts(&self, deadline: Duration) -> Result<(Facts, Managed), Error> {
         let run = self.new_run();
         let managed = script::managed(&self.setting(&run));
-        let question = format!("(\n{managed})\necho managed-end\n{}", facts::SCRIPT);
+        let question = format!("(\n{managed})\necho {MANAGED_END}{}", facts::SCRIPT);
         let sent = SystemTime::now();
         let (output, errors) = self.ask(&question, deadline, "facts").await?;
         let received = SystemTime::now();
-        let mark = b"managed-end\n";
-        let split = output.windows(mark.len()).position(|part| part == mark);
-        let Some(split) = split else {
+        let Some((managed, rest)) = Managed::split(&output) else {
             let text = readable(&[output, errors].concat());
             return Err(self.garbled(&text));
         };
-        let managed = Managed::read(&readable(&output[..split]));
-        let facts =
-            facts::parse(&output[split + mark.len()..], sent, received).map_err(|source| {
-                Error::Facts {
-                    host: self.name().into(),
-                    source,
-                }
-            })?;
+        let facts = facts::parse(rest, sent, received).map_err(|source| Error::Facts {
+            host: self.name().into(),
+            source,
+        })?;
         Ok((facts, managed))
     }
 
@@ -175,12 +172,11 @@ impl Machine {
                 Err(error) => return Err(error),
             };
             self.refused(&answer)?;
-            let lacking: Vec<_> = answer
-                .steps
-                .iter()
-                .filter(|(_, line)| matches!(line, Line::Wanting(_)))
-                .map(|(number, _)| *number)
-                .collect();
+            let lacking = lacking(task, &list, &answer);
+            let lacking = lacking.map_err(|step| Error::Changed {
+                host: self.name().into(),
+                step,
+            })?;
             if !lacking.is_empty() {
                 wanted.extend(lacking);
                 continue;

@@ -52,6 +52,12 @@ pub enum Error {
         /// Why.
         source: archive::Error,
     },
+    /// Only the machine has the bytes.
+    #[snafu(display("what step {number} needs is only on the machine"))]
+    OnlyThere {
+        /// Which step.
+        number: usize,
+    },
     /// Something that was promised is not in the archive.
     #[snafu(display("{name} was not found in {}", path.display()))]
     Missing {
@@ -85,6 +91,7 @@ pub(crate) async fn send(
         match &payload.content.source {
             Source::Bytes(bytes) => stream.whole(&name, access, bytes).await?,
             Source::File(path, identity) => stream.file(&name, access, path, *identity).await?,
+            Source::Machine => return OnlyThereSnafu { number: *number }.fail(),
             Source::Archived(archive, entry) => {
                 let known = archives
                     .entry(archive.path().to_owned())

@@ -6,6 +6,8 @@
     reason = "a test may fail loudly"
 )]
 
+#[path = "memory/known.rs"]
+mod known;
 #[path = "memory/troubles.rs"]
 mod troubles;
 

@@ -31,6 +31,14 @@ pub enum Error {
         /// What was done before.
         report: Box<Report>,
     },
+    /// A file is no longer the one that the task was made for, of which only the machine has the bytes. Nothing was done.
+    #[snafu(display("{host}: {step} changed on the machine while it was being looked at"))]
+    Changed {
+        /// The machine.
+        host: String,
+        /// Which step.
+        step: String,
+    },
     /// It took too long. It may still be at it; the next run waits for that or ends it.
     #[snafu(display("{host}: {step} was not done within {} s", after.as_secs()))]
     Deadline {
@@ -152,6 +160,7 @@ impl Error {
             Self::Step { .. } => {
                 "put right what the machine complains of, then run again: it continues where it stopped".into()
             }
+            Self::Changed { .. } => "run the command again: it looks at the machine anew".into(),
             Self::Deadline { .. } => {
                 "look what the machine is doing, then run again: it continues where it stopped".into()
             }

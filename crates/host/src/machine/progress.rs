@@ -62,6 +62,22 @@ impl<'a> Progress<'a> {
     }
 }
 
+/// The steps that need bytes, or the first of them whose bytes nobody here has, in a user's words.
+pub(super) fn lacking(task: &Task, list: &List, answer: &Answer) -> Result<Vec<usize>, String> {
+    let wanting = |(number, line): (&usize, &Line)| {
+        let step = list
+            .steps
+            .get(*number)
+            .filter(|_| matches!(line, Line::Wanting(_)))?;
+        let payload = step.payload.as_ref()?;
+        Some(match payload.content.is_only_there() {
+            true => Err(step_title(task, list, *number)),
+            false => Ok(*number),
+        })
+    };
+    answer.steps.iter().filter_map(wanting).collect()
+}
+
 /// A step in a user's words.
 pub(super) fn step_title(task: &Task, list: &List, number: usize) -> String {
     let Some(step) = list.steps.get(number) else {

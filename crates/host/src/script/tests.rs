@@ -4,13 +4,14 @@ mod equivalence;
 mod firewall;
 mod hosts;
 mod kill;
+mod managed;
 mod place;
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use self::place::{Place, SHELLS, assert_same};
 use crate::{
-    content::Content,
+    content::{Content, Hash},
     operation::{
         Access, Directory, File, HostsEntry, Link, Operation, PackageName, PackageSource, Packages,
         Script, Sysctl, Unit, UnitName,
@@ -32,6 +33,15 @@ fn file(at: &str, content: &str, mode: u16) -> Operation {
     Operation::File(File {
         path: path(at),
         content: Content::bytes(content.as_bytes()),
+        access: Access::root(mode).unwrap(),
+    })
+}
+
+/// As it is on the machine, by its hash alone.
+fn known(at: &str, content: &str, mode: u16) -> Operation {
+    Operation::File(File {
+        path: path(at),
+        content: Content::known(Hash::of(content.as_bytes()), content.len() as u64),
         access: Access::root(mode).unwrap(),
     })
 }

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     content::Source,
+    machine::Managed,
     path::Word,
     report::{Answer, Reader},
     script::{self, Identity, List, Setting},
@@ -213,6 +214,19 @@ impl Place {
         let text =
             self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)));
         self.run_limited(self.root(), &text, limit)
+    }
+
+    pub(super) fn managed(&self) -> Managed {
+        Managed::read(&self.managed_text())
+    }
+
+    pub(super) fn managed_text(&self) -> String {
+        let output = self.run(self.root(), &self.managed_script());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(super) fn managed_script(&self) -> String {
+        self.with_setting(script::managed)
     }
 
     fn script(&self, task: &Task, verb: &str) -> String {

@@ -21,6 +21,8 @@ pub(super) struct Book {
     pub(super) owners: BTreeMap<String, BTreeSet<String>>,
     /// Units that have to be restarted because one of their files changes.
     pub(super) pending: BTreeSet<String>,
+    /// The hash of each file that a run put there which came to its end.
+    pub(super) put: BTreeMap<String, String>,
     /// The last run, and what it said.
     pub(super) report: Option<(String, String)>,
     sequence: u64,
@@ -170,6 +172,7 @@ impl Book {
         self.records.remove(key);
         self.owners.remove(key);
         self.pending.remove(key);
+        self.put.remove(key);
     }
 
     /// Whether nobody but these needs it; whoever else does is left as its owner. None of them means everybody.

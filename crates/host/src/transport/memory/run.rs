@@ -162,6 +162,7 @@ impl Session {
             }
             self.say(&format!("changed {number}")).await;
         }
+        self.machine.lock().settle(wish);
         self.end("ok").await
     }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     facts,
+    machine::MANAGED_END,
     transport::{Exit, ending::Ending},
 };
 
@@ -153,8 +154,8 @@ impl Session {
         let answer = {
             let mut state = self.machine.lock();
             state.log.asked.push("facts");
-            let managed = match before.contains("echo managed-end\n") {
-                true => state.managed() + "managed-end\n",
+            let managed = match before.contains(&format!("echo {MANAGED_END}")) {
+                true => state.managed() + MANAGED_END,
                 false => String::new(),
             };
             managed + &state.sheet.answer(&state.world, SystemTime::now())

@@ -7,10 +7,21 @@ use std::{
 };
 
 use super::{
-    book::Book, deed, lock::Holder, login::Login, sheet::Sheet, trouble::Trouble, wish::Wish,
+    book::{Book, Record},
+    deed,
+    lock::Holder,
+    login::Login,
+    sheet::Sheet,
+    tree::Node,
+    trouble::Trouble,
+    wish::{What, Wish},
     world::World,
 };
-use crate::{content::Hash, machine::ManagedResource, transport::ending::Ending};
+use crate::{
+    content::Hash,
+    machine::{ManagedResource, is_certificate},
+    transport::ending::Ending,
+};
 
 /// What most machines tell: one text for all of them.
 static USUAL: LazyLock<Arc<Sheet>> = LazyLock::new(|| Arc::new(Sheet::debian()));
@@ -91,35 +102,59 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn resources(&self) -> Vec<ManagedResource> {
-        let resources = self.book.records.iter().map(|(key, record)| {
-            let state = match record.kind() {
-                "file" => {
-                    let bytes = self.world.files.bytes(&record.name);
-                    Some(bytes.map_or("absent".into(), |bytes| Hash::of(bytes).as_str().to_owned()))
-                }
-                "unit" => Some(format!(
-                    "{},{}",
-                    self.world.unit(&record.name).active_word(),
-                    self.world.unit_file_state(&record.name)
-                )),
-                _ => None,
-            };
-            ManagedResource {
-                kind: record.kind().into(),
-                name: record.name.clone(),
-                state,
-                owners: self
-                    .book
-                    .owners
-                    .get(key)
-                    .into_iter()
-                    .flatten()
-                    .cloned()
-                    .collect(),
+    /// Remembers what a run that came to its end put there.
+    pub(super) fn settle(&mut self, wish: &Wish) {
+        for step in &wish.steps {
+            if let What::File { path, hash, .. } = &step.what
+                && self.book.knows(&step.key)
+                && self.world.files.at(path).is_some()
+            {
+                self.book.put.insert(step.key.clone(), hash.clone());
             }
-        });
-        resources.collect()
+        }
+    }
+
+    pub(super) fn resources(&self) -> Vec<ManagedResource> {
+        let resources = self.book.records.iter();
+        resources
+            .map(|(key, record)| self.managed_resource(key, record))
+            .collect()
+    }
+
+    fn managed_resource(&self, key: &str, record: &Record) -> ManagedResource {
+        let name = &record.name;
+        let owners = self.book.owners.get(key).into_iter().flatten();
+        let mut resource = ManagedResource {
+            kind: record.kind().into(),
+            name: name.clone(),
+            state: None,
+            size: None,
+            put: None,
+            text: None,
+            owners: owners.cloned().collect(),
+        };
+        match record.kind() {
+            "file" => {
+                resource.put = self.book.put.get(key).cloned();
+                resource.state = Some("absent".into());
+                if let Some(Node::File(_, bytes)) = self.world.files.at(name) {
+                    resource.state = Some(Hash::of(bytes).as_str().into());
+                    resource.size = Some(bytes.len() as u64);
+                    resource.text = is_certificate(name, bytes)
+                        .then(|| String::from_utf8_lossy(bytes).into_owned());
+                }
+            }
+            "unit" => {
+                let file = match self.world.unit_file_state(name) {
+                    "" => "absent",
+                    state => state,
+                };
+                let active = self.world.unit(name).active_word();
+                resource.state = Some(format!("{active},{file}"));
+            }
+            _ => {}
+        }
+        resource
     }
 
     /// The same as the machine's script prints it.
@@ -132,14 +167,20 @@ impl State {
             let _ = writeln!(text, "cluster {id} {name}");
         }
         for resource in self.resources() {
-            let state = resource.state.as_deref().unwrap_or("-");
+            let told = |word: Option<String>| word.unwrap_or_else(|| "-".into());
             let _ = writeln!(
                 text,
-                "{} {state} {} {}",
+                "{} {} {} {} {} {}",
                 resource.kind,
+                told(resource.state),
+                told(resource.size.map(|size| size.to_string())),
+                told(resource.put),
                 resource.owners.join(","),
                 resource.name
             );
+            for line in resource.text.iter().flat_map(|text| text.lines()) {
+                let _ = writeln!(text, "|{line}");
+            }
         }
         text
     }
