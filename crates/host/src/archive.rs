@@ -4,7 +4,8 @@
 //! streaming pass, refuses what is not sound, and keeps an [`Index`]: paths, kinds, sizes and
 //! SHA-256 digests, no contents. From that is decided which bytes a machine lacks. Those alone
 //! are read again by [`Archive::read_selected`]: in place from a plain archive, in one sequential
-//! pass from a compressed one, and without a copy on disk from either.
+//! pass from a compressed one, and without a copy on disk from either. A [`Survey`] can be kept, so
+//! that the first pass is made once for each archive and not once for each run.
 //!
 //! ```no_run
 //! use std::{collections::BTreeSet, io, path::Path};
@@ -24,6 +25,7 @@
 mod compression;
 mod entry;
 mod error;
+mod excerpt;
 mod flaw;
 #[cfg(test)]
 mod forge;
@@ -35,6 +37,7 @@ mod member;
 mod name;
 #[cfg(test)]
 mod properties;
+mod recall;
 mod selection;
 mod stream;
 mod survey;
@@ -47,6 +50,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
 use snafu::{ResultExt as _, ensure};
 
 use self::error::{ChangedSnafu, NotAFileSnafu, OpenSnafu};
@@ -54,9 +58,11 @@ pub use self::{
     compression::Compression,
     entry::{Digest, Entry, Kind},
     error::Error,
+    excerpt::excerpt,
     flaw::{Fault, Flaw},
     index::Index,
     limits::Limits,
+    recall::Survey,
     survey::survey,
 };
 
@@ -72,7 +78,7 @@ pub struct Archive {
 }
 
 /// What tells that a file is still the one that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,
     inode: u64,
@@ -88,12 +94,7 @@ impl Archive {
 
     /// Reads an archive within limits of the caller's.
     pub fn open_within(path: &Path, limits: Limits) -> Result<Self, Error> {
-        // Asked first, since opening a named pipe would wait for somebody to write into it.
-        let metadata = fs::metadata(path).context(OpenSnafu { archive: path })?;
-        ensure!(metadata.is_file(), NotAFileSnafu { archive: path });
-        let file = File::open(path).context(OpenSnafu { archive: path })?;
-        let identity = Identity::of(&file.metadata().context(OpenSnafu { archive: path })?);
-
+        let (file, identity) = file_at(path)?;
         let packed = BufReader::with_capacity(survey::BUFFER, Place::new(&file, 0));
         let surveyed = survey(packed, identity.size, &limits);
         // An archive that is being written looks damaged: the cause is told, not the symptom.
@@ -151,6 +152,15 @@ impl Archive {
             .iter()
             .try_for_each(|pass| selection::read(self, pass, &mut each))
     }
+}
+
+fn file_at(archive: &Path) -> Result<(File, Identity), Error> {
+    // Asked first, since opening a named pipe would wait for somebody to write into it.
+    let metadata = fs::metadata(archive).context(OpenSnafu { archive })?;
+    ensure!(metadata.is_file(), NotAFileSnafu { archive });
+    let file = File::open(archive).context(OpenSnafu { archive })?;
+    let identity = Identity::of(&file.metadata().context(OpenSnafu { archive })?);
+    Ok((file, identity))
 }
 
 impl Identity {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use flate2::bufread::GzDecoder;
+use serde::{Deserialize, Serialize};
 use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::{
@@ -14,7 +15,8 @@ use super::{
 };
 
 /// How the tar stream is packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Compression {
     /// Not at all.
     None,

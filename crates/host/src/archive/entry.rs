@@ -64,3 +64,20 @@ impl fmt::Debug for Digest {
         write!(f, "{self}")
     }
 }
+
+impl Digest {
+    /// Reads what it is shown as.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(text.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(digest))
+    }
+}

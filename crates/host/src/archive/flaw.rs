@@ -194,6 +194,12 @@ pub enum Fault {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// More than is read of a file that should be small.
+    #[snafu(display("is larger than {most} bytes"))]
+    Large {
+        /// How much is read.
+        most: u64,
+    },
     /// A numeric field that holds no number.
     #[snafu(display("has no readable {field} in its header"))]
     BadNumber {
@@ -251,6 +257,7 @@ impl Fault {
             | Self::Contents { .. }
             | Self::Extension { .. }
             | Self::BadExtension { .. }
+            | Self::Large { .. }
             | Self::BadNumber { .. } => "pack it again with GNU tar",
         })
     }

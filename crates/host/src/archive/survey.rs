@@ -27,18 +27,11 @@ pub(super) const BUFFER: usize = 128 << 10;
 /// Reads a whole archive, of `packed_size` bytes, and tells what it holds. Memory use is bounded
 /// by the limits, whatever the bytes.
 pub fn survey(
-    mut packed: impl BufRead,
+    packed: impl BufRead,
     packed_size: u64,
     limits: &Limits,
 ) -> Result<(Compression, Index), Flaw> {
-    let mut head = Vec::new();
-    let start = packed.by_ref().take(BLOCK as u64).read_to_end(&mut head);
-    start.map_err(|source| Flaw::Unreadable { source })?;
-    let compression = compression::recognise(&head)?;
-
-    let packed = Cursor::new(head).chain(packed);
-    let unpacked = compression::unpack(compression, packed, limits.zstd_window_log);
-    let mut stream = Stream::new(unpacked, packed_size, limits.budget(packed_size));
+    let (compression, mut stream) = begin(packed, packed_size, limits)?;
     let mut register = Register::new(limits);
     let mut buffer = vec![0; BUFFER];
     while let Some(member) = member::next(&mut stream, limits)? {
@@ -57,6 +50,42 @@ pub fn survey(
     }
     links::check(&index, limits.link_steps)?;
     Ok((compression, index))
+}
+
+/// Recognises how an archive is packed, and begins to unpack it.
+pub(super) fn begin<'a>(
+    mut packed: impl BufRead + 'a,
+    packed_size: u64,
+    limits: &Limits,
+) -> Result<(Compression, Stream<Box<dyn Read + 'a>>), Flaw> {
+    let mut head = Vec::new();
+    let start = packed.by_ref().take(BLOCK as u64).read_to_end(&mut head);
+    start.map_err(|source| Flaw::Unreadable { source })?;
+    let compression = compression::recognise(&head)?;
+
+    let packed = Cursor::new(head).chain(packed);
+    let unpacked = compression::unpack(compression, packed, limits.zstd_window_log);
+    let stream = Stream::new(unpacked, packed_size, limits.budget(packed_size));
+    Ok((compression, stream))
+}
+
+/// The index of entries that a survey once found; nothing if no survey could have found them.
+pub(super) fn reassemble(entries: Vec<Entry>, limits: &Limits) -> Option<Index> {
+    let mut register = Register::new(limits);
+    for entry in entries {
+        let normal = name::normalise(entry.path.as_bytes(), limits).ok()?;
+        if normal.is_empty() || normal != *entry.path || entry.mode > 0o777 {
+            return None;
+        }
+        if let Kind::Symlink { target } = &entry.kind {
+            name::target(target.as_bytes(), limits).ok()?;
+        }
+        register.place(&entry).ok()?;
+        register.keep(entry).ok()?;
+    }
+    let index = register.index;
+    links::check(&index, limits.link_steps).ok()?;
+    Some(index)
 }
 
 fn digest<R: Read>(stream: &mut Stream<R>, size: u64, buffer: &mut [u8]) -> Result<Digest, Flaw> {
@@ -99,9 +128,11 @@ impl<'a> Register<'a> {
                 entry: shown.to_owned(),
                 fault,
             })?;
-        let Some(entry) = entry else {
-            return Ok(());
-        };
+        entry.map_or(Ok(()), |entry| self.keep(entry))
+    }
+
+    /// Takes in an entry that was judged, as far as there is room.
+    fn keep(&mut self, entry: Entry) -> Result<(), Flaw> {
         if self.index.entries.len() >= self.limits.entries {
             return Err(Flaw::Entries {
                 most: self.limits.entries,
