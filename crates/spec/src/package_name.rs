@@ -9,9 +9,12 @@ pub fn matches(name: &str, file: &str) -> bool {
         return false;
     }
     if let Some(stem) = file.strip_suffix(".deb") {
-        // Debian separates name and version by `_`, and so allows none in names, and no capitals.
+        // Debian separates name and version by `_`, and so allows none in names, and no capitals. A file may
+        // still bear the name of another distribution, with its underscores.
         let package = stem.split('_').next().unwrap_or_default();
-        return stem.len() > package.len() && debian(package) == debian(name);
+        let whole = stem.rsplitn(3, '_').nth(2).unwrap_or_default();
+        let name = debian(name);
+        return stem.len() > package.len() && [package, whole].map(debian).contains(&name);
     }
     let Some(stem) = file.strip_suffix(".rpm") else {
         return false;
@@ -113,6 +116,14 @@ mod tests {
         assert!(matches(
             "libnetfilter_cthelper",
             "libnetfilter-cthelper_1.0.0-1_arm64.deb"
+        ));
+        assert!(matches(
+            "libnetfilter_cthelper",
+            "libnetfilter_cthelper_1.0.0-1_arm64.deb"
+        ));
+        assert!(!matches(
+            "libnetfilter_queue",
+            "libnetfilter_cthelper_1.0.0-1_arm64.deb"
         ));
         assert!(matches(
             "java-1.8.0-openjdk",
