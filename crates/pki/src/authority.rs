@@ -1,5 +1,7 @@
 //! A certificate authority: made, read back, and issuing.
 
+mod chain;
+
 use std::fmt;
 use std::net::IpAddr;
 
@@ -12,7 +14,9 @@ use secrecy::{ExposeSecret, SecretString};
 use snafu::{ResultExt, Snafu, ensure};
 use time::{Duration, OffsetDateTime};
 
+pub(crate) use self::chain::Chain;
 use crate::certificate::{Certificate, Unreadable};
+use crate::private_key;
 use crate::request::Request;
 
 /// How long an authority lasts unless asked otherwise.
@@ -90,6 +94,24 @@ pub enum Error {
         /// Its common name.
         common_name: String,
     },
+    /// Certificates in one text that are no chain.
+    #[snafu(display(
+        "the certificate \"{common_name}\" was not issued by \"{above}\", which follows it; the issuing one comes first, then the one that issued it, and so on up to the root"
+    ))]
+    Broken {
+        /// The lower certificate.
+        common_name: String,
+        /// The one behind it.
+        above: String,
+    },
+    /// A chain with more authorities than one of them allows.
+    #[snafu(display(
+        "the authority \"{common_name}\" does not allow so many authorities below it"
+    ))]
+    TooLong {
+        /// The authority that limits the chain.
+        common_name: String,
+    },
     /// Certificate and key belong to different pairs.
     #[snafu(display(
         "the key given for the authority \"{common_name}\" belongs to another certificate"
@@ -121,7 +143,7 @@ pub enum Error {
 /// A certificate with its key.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// The certificate in PEM format.
+    /// The certificate in PEM format, followed by its authority's where that is an intermediate one.
     pub cert_pem: String,
     /// Its private key in PEM format (PKCS#8).
     pub key_pem: SecretString,
@@ -129,7 +151,7 @@ pub struct Leaf {
 
 /// A certificate authority with its key.
 pub struct Authority {
-    pub(crate) certificate: Certificate,
+    pub(crate) chain: Chain,
     cert_pem: String,
     key_pem: SecretString,
     issuer: Issuer<'static, KeyPair>,
@@ -138,8 +160,8 @@ pub struct Authority {
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority")
-            .field("common_name", &self.certificate.common_name)
-            .field("not_after", &self.certificate.not_after)
+            .field("common_name", &self.common_name())
+            .field("not_after", &self.ends())
             .finish_non_exhaustive()
     }
 }
@@ -167,36 +189,40 @@ impl Authority {
         Self::from_pem(&cert_pem, key_pem)
     }
 
-    /// Reads an authority that exists, also one with an RSA key.
+    /// Reads an authority that exists, also one with an RSA key, also an intermediate one: then the certificates
+    /// above it follow its own, up to the root or up to the last that others need to trust.
     ///
     /// # Errors
-    /// When either text cannot be read, they do not belong together, or the certificate may not
-    /// sign others.
+    /// When either text cannot be read, they do not belong together, the certificate may not sign others, or what
+    /// follows it did not issue it.
     pub fn from_pem(cert_pem: &str, key_pem: SecretString) -> Result<Self, Error> {
-        let certificate = Certificate::from_pem(cert_pem).context(CertificateSnafu)?;
-        let common_name = certificate.common_name.as_str();
+        let chain = Chain::from_pem(cert_pem)?;
+        let common_name = chain.signer.common_name.as_str();
+        let key = private_key::read(key_pem.expose_secret()).context(KeySnafu { common_name })?;
         ensure!(
-            certificate.is_authority,
-            NotAnAuthoritySnafu { common_name }
-        );
-        ensure!(certificate.plain_subject, SubjectSnafu { common_name });
-        let key = KeyPair::from_pem(key_pem.expose_secret()).context(KeySnafu { common_name })?;
-        ensure!(
-            key.public_key_raw() == certificate.public_key,
+            key.public_key_raw() == chain.signer.public_key,
             OtherKeySnafu { common_name }
         );
-        let issuer = Issuer::from_ca_cert_pem(cert_pem, key).context(SignSnafu { common_name })?;
+        let issuer = Issuer::from_ca_cert_der(&chain.signer.der().into(), key)
+            .context(SignSnafu { common_name })?;
         Ok(Self {
             cert_pem: cert_pem.to_owned(),
             key_pem,
             issuer,
-            certificate,
+            chain,
         })
     }
 
-    /// The authority's own certificate in PEM format: what others trust.
+    /// What others trust, in PEM format: the authority's own certificate and, where it is an intermediate one, those
+    /// above it.
     pub fn cert_pem(&self) -> &str {
         &self.cert_pem
+    }
+
+    /// The authority's own certificate alone, for signers that take no other: kube-controller-manager refuses a file
+    /// with more than one.
+    pub fn signer_pem(&self) -> String {
+        self.chain.signer.to_pem()
     }
 
     /// The authority's private key in PEM format, as it was given or made.
@@ -206,12 +232,27 @@ impl Authority {
 
     /// The authority's name.
     pub fn common_name(&self) -> &str {
-        &self.certificate.common_name
+        &self.chain.signer.common_name
     }
 
-    /// When the authority, and with it everything it issued, ends.
+    /// From when on everything that it issues can be valid.
+    pub fn begins(&self) -> OffsetDateTime {
+        self.chain.begins()
+    }
+
+    /// When the authority or one above it, and with it everything it issued, ends.
     pub fn ends(&self) -> OffsetDateTime {
-        self.certificate.not_after
+        self.chain.ends()
+    }
+
+    /// Whether somebody who trusts this authority also trusts what the other issues.
+    pub fn vouches_for(&self, other: &Self) -> bool {
+        let knows = |one: &Certificate, stranger: &Certificate| {
+            one.public_key == stranger.public_key || stranger.is_issued_by(one)
+        };
+        self.chain
+            .all()
+            .any(|one| other.chain.all().any(|stranger| knows(one, stranger)))
     }
 
     /// Makes a key and a certificate for it.
@@ -249,7 +290,7 @@ impl Authority {
             .signed_by(&key, &self.issuer)
             .context(SignSnafu { common_name })?;
         Ok(Leaf {
-            cert_pem: certificate.pem(),
+            cert_pem: self.chain.behind(certificate.pem()),
             key_pem: key.serialize_pem().into(),
         })
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use snafu::{OptionExt, Snafu};
 use time::OffsetDateTime;
 use x509_parser::extensions::GeneralName;
@@ -34,6 +36,10 @@ pub(crate) struct Certificate {
     pub(crate) client: bool,
     pub(crate) server: bool,
     pub(crate) is_authority: bool,
+    /// Whether it is an authority that may sign certificates, and not only lists of revoked ones.
+    pub(crate) may_sign: bool,
+    /// How many authorities there may be between it and a leaf; without a word, any number.
+    pub(crate) path_length: Option<u32>,
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
     /// The subject as encoded, which issued certificates must repeat byte for byte.
@@ -49,6 +55,17 @@ pub(crate) struct Certificate {
 impl Certificate {
     pub(crate) fn from_pem(text: &str) -> Result<Self, Unreadable> {
         let (_, pem) = parse_x509_pem(text.as_bytes()).map_err(unreadable)?;
+        Self::from_block(&pem)
+    }
+
+    /// All certificates of a text that holds nothing else.
+    pub(crate) fn all_from_pem(text: &str) -> Result<Vec<Self>, Unreadable> {
+        Pem::iter_from_buffer(text.as_bytes())
+            .map(|pem| Self::from_block(&pem.map_err(unreadable)?))
+            .collect()
+    }
+
+    fn from_block(pem: &Pem) -> Result<Self, Unreadable> {
         if pem.label != "CERTIFICATE" {
             return UnreadableSnafu {
                 reason: format!("it is a \"{}\"", pem.label),
@@ -57,6 +74,8 @@ impl Certificate {
         }
         let x509 = pem.parse_x509().map_err(unreadable)?;
         let usages = x509.extended_key_usage().map_err(unreadable)?;
+        let key_usage = x509.key_usage().map_err(unreadable)?;
+        let constraints = x509.basic_constraints().map_err(unreadable)?;
         let mut certificate = Self {
             common_name: texts(x509.subject().iter_common_name())
                 .next()
@@ -67,6 +86,8 @@ impl Certificate {
             client: usages.as_ref().is_some_and(|usage| usage.value.client_auth),
             server: usages.as_ref().is_some_and(|usage| usage.value.server_auth),
             is_authority: x509.is_ca(),
+            may_sign: x509.is_ca() && key_usage.is_none_or(|usage| usage.value.key_cert_sign()),
+            path_length: constraints.and_then(|one| one.value.path_len_constraint),
             not_before: x509.validity().not_before.to_datetime(),
             not_after: x509.validity().not_after.to_datetime(),
             subject_der: x509.subject().as_raw().to_vec(),
@@ -94,13 +115,45 @@ impl Certificate {
         Ok(certificate)
     }
 
+    /// As encoded.
+    pub(crate) fn der(&self) -> &[u8] {
+        &self.pem.contents
+    }
+
+    /// In PEM format, without anything that stood around it.
+    pub(crate) fn to_pem(&self) -> String {
+        let body = STANDARD.encode(self.der());
+        let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+        // Base64 is ASCII, so every place is a character's.
+        for start in (0..body.len()).step_by(64) {
+            text += &body[start..body.len().min(start + 64)];
+            text.push('\n');
+        }
+        text + "-----END CERTIFICATE-----\n"
+    }
+
+    /// Whether nobody stands above it.
+    pub(crate) fn is_root(&self) -> bool {
+        self.is_issued_by(self)
+    }
+
+    /// Whether `authority` issued it, by name and by key.
+    pub(crate) fn is_issued_by(&self, authority: &Self) -> bool {
+        self.issuer_der == authority.subject_der && self.is_signed_by(authority)
+    }
+
     /// Whether the key of `authority` made this certificate's signature.
-    pub(crate) fn is_signed_by(&self, authority: &Self) -> bool {
+    fn is_signed_by(&self, authority: &Self) -> bool {
         let (Ok(this), Ok(other)) = (self.pem.parse_x509(), authority.pem.parse_x509()) else {
             return false;
         };
         this.verify_signature(Some(other.public_key())).is_ok()
     }
+}
+
+/// Of a text without any certificate.
+pub(crate) fn no_certificate() -> Unreadable {
+    unreadable("there is none in it")
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Unreadable {

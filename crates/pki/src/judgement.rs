@@ -25,6 +25,14 @@ pub enum Unfit {
         /// The authority in force.
         wanted: String,
     },
+    /// The certificates between it and the root do not stand behind it.
+    #[snafu(display(
+        "the certificates of the authority \"{wanted}\" do not follow it in its file"
+    ))]
+    Chain {
+        /// The authority in force.
+        wanted: String,
+    },
     /// It may sign others, which a leaf must not.
     #[snafu(display("it is an authority itself"))]
     IsAuthority,
@@ -101,16 +109,33 @@ pub fn judge(
 ) -> Result<(), Unfit> {
     let certificate = Certificate::from_pem(cert_pem).context(UnreadableSnafu)?;
     ensure!(
-        certificate.issuer_der == authority.certificate.subject_der
-            && certificate.is_signed_by(&authority.certificate),
+        certificate.is_issued_by(&authority.chain.signer),
         IssuerSnafu {
             wanted: authority.common_name()
         }
     );
+    judge_chain(cert_pem, authority)?;
     judge_subject(&certificate, request)?;
     judge_names(&certificate, request)?;
     judge_usage(&certificate, request)?;
     judge_time(&certificate, request, authority, now)
+}
+
+/// What follows the certificate, as far as others need it to come up to the root that they trust.
+fn judge_chain(text: &str, authority: &Authority) -> Result<(), Unfit> {
+    let wanted: Vec<&[u8]> = authority.chain.carried().map(Certificate::der).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let found = Certificate::all_from_pem(text).context(UnreadableSnafu)?;
+    let found: Vec<&[u8]> = found.iter().skip(1).map(Certificate::der).collect();
+    ensure!(
+        found == wanted,
+        ChainSnafu {
+            wanted: authority.common_name()
+        }
+    );
+    Ok(())
 }
 
 fn judge_subject(certificate: &Certificate, request: &Request) -> Result<(), Unfit> {

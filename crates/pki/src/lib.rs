@@ -28,6 +28,7 @@ mod authority;
 mod certificate;
 mod judgement;
 mod kubeconfig;
+mod private_key;
 mod request;
 mod service_account;
 

@@ -4,6 +4,8 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use secrecy::{ExposeSecret, SecretString};
 use snafu::{ResultExt, Snafu};
 
+use crate::private_key;
+
 /// Why a service-account key cannot be used.
 #[derive(Debug, Snafu)]
 #[snafu(display("the service-account key {problem}"))]
@@ -42,7 +44,7 @@ impl ServiceAccountKey {
     /// # Errors
     /// When the text is not an unencrypted private key in PEM format.
     pub fn from_pem(private_pem: SecretString) -> Result<Self, UnusableKey> {
-        let pair = KeyPair::from_pem(private_pem.expose_secret()).context(UnusableKeySnafu {
+        let pair = private_key::read(private_pem.expose_secret()).context(UnusableKeySnafu {
             problem: "cannot be read; it must be an unencrypted PEM key, RSA or ECDSA",
         })?;
         Ok(Self {

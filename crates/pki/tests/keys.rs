@@ -45,6 +45,17 @@ fn a_new_service_account_key_survives_being_read_back() {
     ServiceAccountKey::from_pem(made.public_pem().into()).unwrap_err();
 }
 
+/// As `openssl ecparam -genkey` writes it.
+#[test]
+fn a_curve_before_the_key_does_not_hide_it() {
+    let made = ServiceAccountKey::generate().unwrap();
+    let curve = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    let text = format!("{curve}{}", made.private_pem().expose_secret());
+    let read = ServiceAccountKey::from_pem(text.into()).unwrap();
+    assert_eq!(made.public_pem(), read.public_pem());
+    ServiceAccountKey::from_pem(curve.into()).unwrap_err();
+}
+
 #[test]
 fn an_rsa_service_account_key_is_kept_as_it_was() {
     let pair = rsa();

@@ -1,0 +1,16 @@
+//! Reading private keys that others wrote.
+
+use rcgen::KeyPair;
+
+/// Reads the first private key of a text, whatever stands before it: `openssl ecparam -genkey` writes the curve first.
+pub(crate) fn read(pem: &str) -> Result<KeyPair, rcgen::Error> {
+    let mut start = 0;
+    for line in pem.split_inclusive('\n') {
+        let label = line.trim_end();
+        if label.starts_with("-----BEGIN ") && label.ends_with("PRIVATE KEY-----") {
+            break;
+        }
+        start += line.len();
+    }
+    KeyPair::from_pem(pem.get(start..).unwrap_or_default())
+}
