@@ -18,6 +18,7 @@ mod tests;
 mod traces;
 mod unreached;
 
+use hatchery_host::script::Identity;
 use hatchery_spec::{Cluster, cluster::Machine};
 
 pub use self::{
@@ -25,15 +26,11 @@ pub use self::{
     finding::{Finding, Severity},
 };
 use self::{finding::Findings, subject::Subject};
-use crate::reach;
 
-/// All there is to say about machines and their answers, the worst first.
-pub fn judge(cluster: &Cluster, answers: &[(&Machine, &Reply)]) -> Vec<Finding> {
+/// All there is to say about machines and their answers, the worst first. `own` is for whom they are wanted.
+pub fn judge(cluster: &Cluster, own: &Identity, answers: &[(&Machine, &Reply)]) -> Vec<Finding> {
     let mut findings = Findings::default();
     let mut subjects = Vec::new();
-    let own = reach::identity(cluster)
-        .map(|identity| identity.cluster)
-        .ok();
     for &(node, reply) in answers {
         let (facts, managed) = match reply {
             Ok((facts, managed)) => (facts, managed),
@@ -43,9 +40,7 @@ pub fn judge(cluster: &Cluster, answers: &[(&Machine, &Reply)]) -> Vec<Finding> 
             }
         };
         let holder = managed.cluster.as_ref();
-        let ours = holder
-            .zip(own.as_ref())
-            .is_some_and(|((id, _), own)| id == own.as_str());
+        let ours = holder.is_some_and(|(id, _)| id == own.cluster.as_str());
         let subject = Subject {
             cluster,
             node,
@@ -79,11 +74,18 @@ fn held(subject: &Subject<'_>, findings: &mut Findings) -> bool {
     } else {
         format!("{name} ({id})")
     };
+    let remedy = if name == subject.cluster.id.as_str() {
+        "if it is this cluster, use the --home that it was made with, or restore that from a backup; otherwise take the \
+         machine out of the file, or remove it from the other cluster first"
+            .to_owned()
+    } else {
+        format!("take it out of the file, or remove it from cluster {cluster} first")
+    };
     subject.say(
         findings,
         (Severity::Error, "held"),
         format!("is held by another cluster, {cluster}"),
-        format!("take it out of the file, or remove it from cluster {cluster} first"),
+        remedy,
     );
     true
 }

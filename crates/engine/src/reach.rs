@@ -13,58 +13,34 @@ use std::sync::Arc;
 
 use hatchery_host::{
     machine::Machine,
-    path::{Word, WordError},
     privilege::Privilege,
     script::Identity,
     transport::ssh::{Bastions, Hop, HostKey, Patience, Ssh, Target, host_keys::InvalidPin},
 };
 use hatchery_spec::{Cluster, cluster::Machine as Node};
 
-use self::{
-    credentials::Credentials,
-    surroundings::{make_private_dir, reason},
-};
+use self::credentials::Credentials;
 pub use self::{
     error::{Error, Problem},
     surroundings::Surroundings,
 };
+use crate::state::Directory;
 
-/// For whom the machines of a cluster are held.
-///
-/// # Errors
-/// When the cluster's id is nothing that a machine can remember.
-pub fn identity(cluster: &Cluster) -> Result<Identity, WordError> {
-    let word = Word::new(cluster.id.as_str())?;
-    Ok(Identity {
-        cluster: word.clone(),
-        cluster_name: word,
-    })
-}
-
-/// All machines of a cluster, in the cluster's order. Nothing is connected yet.
+/// All machines of a cluster, in the cluster's order, held for `identity`. Nothing is connected yet.
 ///
 /// # Errors
 /// Everything that is missing on the control machine.
 pub fn machines(
     cluster: &Cluster,
+    identity: &Identity,
     surroundings: &Surroundings,
     patience: &Patience,
 ) -> Result<Vec<Machine>, Vec<Error>> {
     let mut errors = Errors::default();
     let targets = targets(cluster, surroundings, &mut errors);
-    let identity = identity(cluster).map_err(|error| Problem::Identity {
-        reason: error.to_string(),
-    });
-    let identity = match identity {
-        Ok(identity) if errors.0.is_empty() => identity,
-        Ok(_) => return Err(errors.0),
-        Err(problem) => {
-            for node in cluster.machines() {
-                errors.add(problem.clone(), node);
-            }
-            return Err(errors.0);
-        }
-    };
+    if !errors.0.is_empty() {
+        return Err(errors.0);
+    }
     let bastions = Bastions::new();
     let machine = |(target, privilege)| {
         let ssh = Ssh::new(target, patience.clone(), bastions.clone());
@@ -78,14 +54,14 @@ fn targets(
     surroundings: &Surroundings,
     errors: &mut Errors,
 ) -> Vec<(Target, Privilege)> {
-    let directory = surroundings.cluster_directory(cluster.id.as_str());
+    let directory = Directory::new(&surroundings.home, &cluster.id);
     let files = HostKey::Known {
         files: surroundings.known_hosts(),
-        record: Some(directory.join("known_hosts")),
+        record: Some(directory.path().join("known_hosts")),
     };
-    let made = make_private_dir(&directory).map_err(|error| Problem::Directory {
-        path: directory.display().to_string(),
-        reason: reason(&error),
+    let made = directory.make().map_err(|error| Problem::Directory {
+        path: directory.path().display().to_string(),
+        reason: error.to_string(),
     });
     let mut credentials = Credentials::new(surroundings);
     let mut targets = Vec::new();

@@ -11,8 +11,9 @@ use hatchery_engine::{
     name_list::NameList,
     preflight::{self, Finding, Manners, Reply, Severity},
     reach::{self, Surroundings},
+    state::{self, Directory, Record},
 };
-use hatchery_host::{facts::Facts, transport::ssh::Patience};
+use hatchery_host::{facts::Facts, script::Identity, transport::ssh::Patience};
 use hatchery_sandbox::files;
 use hatchery_spec::{Cluster, cluster::Machine};
 use serde_json::json;
@@ -47,7 +48,10 @@ pub(super) fn ask(
         busy: Duration::from_secs(15),
         ..Patience::default()
     };
-    let machines = reach::machines(cluster, &Surroundings::of_process(home), &patience)
+    let runtime = tokio::runtime::Runtime::new().context("cannot begin to ask the machines")?;
+    let identity = runtime.block_on(identity(cluster, &home))?;
+    let surroundings = Surroundings::of_process(home);
+    let machines = reach::machines(cluster, &identity, &surroundings, &patience)
         .map_err(|errors| refused(&errors))?;
     let manners = Manners {
         parallel,
@@ -55,17 +59,32 @@ pub(super) fn ask(
     };
     let nodes = cluster.machines();
     let columns = Columns::of(nodes);
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin to ask the machines")?;
     let replies = runtime.block_on(preflight::ask(&machines, manners, |place, reply| {
         if let (Some(node), false) = (nodes.get(place), output.json()) {
             // What machines have in common is judged when all have answered.
-            let alone = preflight::judge(cluster, &[(node, reply)]);
+            let alone = preflight::judge(cluster, &identity, &[(node, reply)]);
             output.print(&columns.line(node, reply, &alone));
         }
     }));
     let answers: Vec<_> = nodes.iter().zip(&replies).collect();
-    let findings = preflight::judge(cluster, &answers);
+    let findings = preflight::judge(cluster, &identity, &answers);
     Ok(Outcome { replies, findings })
+}
+
+/// For whom the machines are asked: the cluster if it was made from here, or else nobody.
+async fn identity(cluster: &Cluster, home: &Path) -> Result<Identity, Refused> {
+    let directory = Directory::new(home, &cluster.id);
+    match Record::find(&directory, &cluster.id).await {
+        Ok(Some(record)) => Ok(record.identity()),
+        Ok(None) => Ok(state::nobody(&cluster.id)),
+        Err(error) => {
+            let refused = Refused::new(error.to_string());
+            Err(match error.remedy() {
+                Some(remedy) => refused.remedy(remedy),
+                None => refused,
+            })
+        }
+    }
 }
 
 /// All that is missing here, in one refusal.

@@ -15,6 +15,7 @@ use hatchery_host::{
         Swap, Unit,
     },
     machine::{Error, Managed},
+    path::Word,
     transport,
 };
 use hatchery_spec::{Input, read};
@@ -48,6 +49,15 @@ fn cluster(more: &str) -> Cluster {
         .unwrap_or_else(|| panic!("{}", reading.diagnostics.render(false)))
 }
 
+/// Whose machines these are to be.
+fn own() -> Identity {
+    let word = |text| Word::new(text).unwrap();
+    Identity {
+        cluster: word("c1"),
+        cluster_name: word("demo"),
+    }
+}
+
 fn judged(more: &str, name: &str, facts: Facts, managed: Managed) -> Vec<Finding> {
     let cluster = cluster(more);
     let node = cluster
@@ -55,7 +65,7 @@ fn judged(more: &str, name: &str, facts: Facts, managed: Managed) -> Vec<Finding
         .iter()
         .find(|node| node.name.as_str() == name)
         .unwrap();
-    judge(&cluster, &[(node, &Ok((facts, managed)))])
+    judge(&cluster, &own(), &[(node, &Ok((facts, managed)))])
 }
 
 /// What is found on the master after a change, without the two notes that every sandbox machine gives.

@@ -54,11 +54,6 @@ pub enum Problem {
         /// What is wrong with it.
         reason: String,
     },
-    /// The cluster's id, where a machine has to remember it.
-    Identity {
-        /// What is wrong with it.
-        reason: String,
-    },
 }
 
 impl Problem {
@@ -84,7 +79,6 @@ impl Problem {
             Self::Directory { path, .. } => {
                 format!("make {path} writable for this user, or choose another place with --home")
             }
-            Self::Identity { .. } => "choose another cluster-id".to_owned(),
         }
     }
 }
@@ -107,12 +101,8 @@ impl fmt::Display for Problem {
             }
             Self::HostKey { reason } => write!(f, "the host-key cannot be used: {reason}"),
             Self::Directory { path, reason } => {
-                write!(
-                    f,
-                    "cannot make the directory {path} for host keys: {reason}"
-                )
+                write!(f, "cannot use the directory {path} for host keys: {reason}")
             }
-            Self::Identity { reason } => write!(f, "the cluster-id cannot be used: {reason}"),
         }
     }
 }

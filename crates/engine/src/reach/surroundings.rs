@@ -1,10 +1,6 @@
 //! What the control machine offers: homes, environment variables, host keys that it knows.
 
-use std::{
-    env, fmt, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{env, fmt, io, path::PathBuf, sync::Arc};
 
 /// Looks up an environment variable.
 type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -83,11 +79,6 @@ impl Surroundings {
             .chain(self.known_hosts.iter().cloned())
             .collect()
     }
-
-    /// Where a cluster's files are.
-    pub(super) fn cluster_directory(&self, id: &str) -> PathBuf {
-        self.home.join("clusters").join(id)
-    }
 }
 
 /// Why a file cannot be read, without the system's error number.
@@ -98,13 +89,4 @@ pub(super) fn reason(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => error.to_string(),
     }
-}
-
-/// Makes a directory, and those above it, that only its owner can enter.
-pub(super) fn make_private_dir(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }

@@ -54,7 +54,9 @@ impl Place {
     }
 
     fn errors(&self, cluster: &Cluster) -> Vec<String> {
-        let errors = machines(cluster, &self.surroundings(), &Patience::default()).unwrap_err();
+        let identity = crate::state::nobody(&cluster.id);
+        let surroundings = self.surroundings();
+        let errors = machines(cluster, &identity, &surroundings, &Patience::default()).unwrap_err();
         errors
             .iter()
             .map(|error| format!("{error}\n{}", error.problem.remedy()))

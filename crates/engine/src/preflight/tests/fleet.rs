@@ -19,6 +19,21 @@ fn a_machine_of_another_cluster_gives_that_alone() {
 }
 
 #[test]
+fn a_namesake_is_another_cluster_and_perhaps_forgotten_here() {
+    let theirs = Managed {
+        cluster: Some(("c2".into(), "demo".into())),
+        ..Managed::default()
+    };
+    let found = judged("", "m0", facts_of(DEBIAN), theirs);
+    assert_eq!(found[0].message, "is held by another cluster, demo (c2)");
+    let remedy = found[0].remedy.as_deref().unwrap();
+    assert!(
+        remedy.contains("--home") && remedy.contains("backup"),
+        "{remedy}"
+    );
+}
+
+#[test]
 fn machines_that_did_not_answer_are_told_together() {
     let cluster = cluster("");
     let refused = |host: &str| -> Reply {
@@ -38,7 +53,7 @@ fn machines_that_did_not_answer_are_told_together() {
     });
     let replies = [refused("m0"), refused("w0"), late];
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let found = judge(&cluster, &answers);
+    let found = judge(&cluster, &own(), &answers);
     let shown: Vec<_> = found
         .iter()
         .map(|f| (f.code, f.machines.join(" "), f.message.as_str()))
@@ -73,7 +88,7 @@ fn pair(change: impl Fn(&mut Facts, &mut Facts)) -> Vec<(Severity, &'static str,
         Ok((other, Managed::default())),
     ];
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let found = judge(&cluster, &answers);
+    let found = judge(&cluster, &own(), &answers);
     let found = found
         .into_iter()
         .filter(|f| !["container", "capabilities", "program"].contains(&f.code));

@@ -70,7 +70,7 @@ fn ports_that_others_have() {
     listens(6443, "::", "kube-apiserver")(&mut facts);
     listens(10257, "::", "kube-controller")(&mut facts);
     let ours = Managed {
-        cluster: Some(("demo".into(), "demo".into())),
+        cluster: Some(("c1".into(), "demo".into())),
         ..Managed::default()
     };
     let found = judged("", "m0", facts.clone(), ours.clone());
@@ -170,7 +170,7 @@ fn the_classic_dialect_renames_machines() {
         .cluster
         .unwrap();
     let reply = Ok((facts_of(DEBIAN), Managed::default()));
-    let found = judge(&cluster, &[(&cluster.machines()[0], &reply)]);
+    let found = judge(&cluster, &own(), &[(&cluster.machines()[0], &reply)]);
     let note = found
         .iter()
         .find(|finding| finding.code == "hostname")
