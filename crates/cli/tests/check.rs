@@ -322,3 +322,15 @@ fn the_schema_is_the_one_in_docs() {
         assert!(stdout == there, "docs/deploy-file.schema.json is stale");
     }
 }
+
+#[test]
+fn machines_are_not_asked_for_a_cluster_that_cannot_be_known() {
+    let place = Place::new();
+    place.write("deploy.yaml", GOOD);
+    place.write(".hatchery/clusters/demo/cluster.json", "{\"uid\": ");
+    let (_, stderr) = place.expect(2, "check -f deploy.yaml --hosts");
+    assert!(
+        stderr.contains("clusters/demo/cluster.json is damaged") && stderr.contains("backup"),
+        "{stderr}"
+    );
+}

@@ -169,6 +169,10 @@ async fn each_machine_gets_its_line_and_nothing_is_changed() {
         3,
         "recorded at first use"
     );
+    assert!(
+        !known.with_file_name("cluster.json").exists(),
+        "who only asks makes no cluster"
+    );
 
     // One has another processor than the file says, one is frozen.
     bench.write("", other);
