@@ -1,0 +1,90 @@
+//! Names of images, as the stores of runtimes list them.
+
+use hatchery_host::operation::ImageStore;
+
+/// The full name: `docker.io/library/x:1` for `x:1`. Nothing for what is no name.
+pub(super) fn full(reference: &str) -> Option<String> {
+    let plain = reference
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte));
+    let odd = reference.split('/').any(str::is_empty) || reference.len() > 512;
+    if !plain || odd {
+        return None;
+    }
+    let named = match reference.split_once('/') {
+        Some((host, _)) if host == "localhost" || host.contains(['.', ':']) => reference.to_owned(),
+        Some(_) => format!("docker.io/{reference}"),
+        None => format!("docker.io/library/{reference}"),
+    };
+    // Docker's own registry goes by a second name.
+    let named = match named.strip_prefix("index.docker.io/") {
+        Some(rest) => full(rest)?,
+        None => named,
+    };
+    let last = named.rsplit('/').next().unwrap_or_default();
+    let tagged = match last.split_once([':', '@']) {
+        Some((name, tag)) if name.is_empty() || tag.is_empty() => return None,
+        Some(_) => named,
+        None => format!("{named}:latest"),
+    };
+    Some(tagged)
+}
+
+/// What a store lists for a full name: Docker and iSulad leave Docker's registry out.
+pub(super) fn listed(full: &str, store: ImageStore) -> &str {
+    match store {
+        ImageStore::Containerd => full,
+        ImageStore::Docker | ImageStore::Isulad => full
+            .strip_prefix("docker.io/library/")
+            .or_else(|| full.strip_prefix("docker.io/"))
+            .unwrap_or(full),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn short_names_are_dockers() {
+        for (short, long) in [
+            ("x:1", "docker.io/library/x:1"),
+            ("x", "docker.io/library/x:latest"),
+            ("coredns/coredns:1.8.4", "docker.io/coredns/coredns:1.8.4"),
+            ("docker.io/calico/cni:v3", "docker.io/calico/cni:v3"),
+            ("index.docker.io/x:1", "docker.io/library/x:1"),
+            ("localhost/x:1", "localhost/x:1"),
+            ("localhost:5000/x", "localhost:5000/x:latest"),
+            ("reg.example:5000/a/b:1", "reg.example:5000/a/b:1"),
+            ("reg.example/a@sha256:00", "reg.example/a@sha256:00"),
+        ] {
+            assert_eq!(full(short).as_deref(), Some(long), "{short}");
+        }
+        for bad in ["", "/x", "x/", "a b", "x:", ":1", "$(id)", "a//b", "a\n"] {
+            assert_eq!(full(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_store_lists_in_its_way() {
+        let library = "docker.io/library/x:1";
+        assert_eq!(listed(library, ImageStore::Containerd), library);
+        assert_eq!(listed(library, ImageStore::Docker), "x:1");
+        assert_eq!(listed("docker.io/a/b:1", ImageStore::Isulad), "a/b:1");
+        assert_eq!(
+            listed("reg.example/a:1", ImageStore::Docker),
+            "reg.example/a:1"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_full_name_is_its_own_full_name(text in "[a-z.:/@-]{0,20}") {
+            if let Some(once) = full(&text) {
+                prop_assert_eq!(full(&once), Some(once.clone()));
+            }
+        }
+    }
+}

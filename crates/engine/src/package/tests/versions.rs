@@ -1,0 +1,184 @@
+//! Which versions archives bring.
+
+use std::fs;
+
+use hatchery_spec::{Cluster, value::Arch};
+
+use super::{
+    super::Versions,
+    forge::{Forge, Place, cluster, elf, own, parse},
+    only,
+};
+
+fn shown(versions: &Versions) -> [String; 4] {
+    let text = |one: Option<String>| one.unwrap_or_else(|| "-".to_owned());
+    [
+        text(versions.kubernetes.map(|one| one.to_string())),
+        text(versions.etcd.map(|one| one.to_string())),
+        text(versions.containerd.map(|one| one.to_string())),
+        text(versions.coredns.map(|one| one.to_string())),
+    ]
+}
+
+#[test]
+fn names_of_packages_tell() {
+    let install = "  kubernetes-master: [{name: kubernetes-master, type: pkg}]\n  \
+        kubernetes-worker: [{name: kubernetes-kubelet, type: pkg}]\n  etcd: [{name: etcd, type: pkg}]";
+    let cluster = cluster("", install);
+    let archive = |kubelet: &str| {
+        Forge::new()
+            .file("kubernetes-master-1.20.2-4.oe1.noarch.rpm", "")
+            .file(
+                &format!("kubernetes-kubelet-{kubelet}-4.oe1.noarch.rpm"),
+                "",
+            )
+            .file("etcd-3.4.14-2.noarch.rpm", "")
+            .file("containerd-1.6.1-2.noarch.rpm", "not listed")
+    };
+    let place = Place::with(archive("1.20.3"));
+    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    assert_eq!(shown(&versions), ["1.20.2", "3.4.14", "-", "-"]);
+    let place = Place::with(archive("1.21.0"));
+    let (message, _) = only(
+        place
+            .open(&cluster)
+            .unwrap()
+            .versions(&cluster)
+            .unwrap_err(),
+    );
+    assert!(message.contains("different versions"), "{message}");
+    let place = Place::with(archive("1.20.3"));
+    let bundles = place.open(&cluster).unwrap();
+    assert_eq!(
+        bundles
+            .kubernetes_version(&cluster)
+            .unwrap()
+            .unwrap()
+            .to_string(),
+        "1.20.2"
+    );
+}
+
+const PROGRAMS: &str = "  kubernetes-worker: [{name: kubelet, type: bin, dst: /usr/bin}]\n  \
+    etcd: [{name: etcd, type: bin, dst: /usr/bin}]\n  \
+    container: [{name: containerd, type: bin, dst: /usr/bin}]\n  \
+    dns: [{name: coredns, type: bin, dst: /usr/bin}]";
+
+fn talkative(kubelet: &str) -> Forge {
+    let says =
+        |words: &str| format!("#!/bin/sh\n[ $# = 1 ] && echo '{words}' && echo x >>$0.ran\n");
+    Forge::new()
+        .file("bin/kubelet", says(kubelet))
+        .file("bin/etcd", says("etcd Version: 3.5.9"))
+        .file("bin/containerd", "#!/bin/sh\nexit 1\n")
+        .file(
+            "bin/coredns",
+            "#!/bin/sh\n[ \"$1\" = -version ] && echo CoreDNS-1.11.1\n",
+        )
+}
+
+#[test]
+fn programs_are_asked_and_their_answers_kept() {
+    let cluster = cluster("", PROGRAMS);
+    let place = Place::with(talkative("Kubernetes v1.30.1"));
+    let bundles = place.open(&cluster).unwrap();
+    let versions = bundles.versions(&cluster).unwrap();
+    assert_eq!(shown(&versions), ["1.30.1", "3.5.9", "-", "1.11.1"]);
+    let left: Vec<_> = fs::read_dir(place.cache()).unwrap().collect();
+    assert_eq!(left.len(), 1, "only the record stays: {left:?}");
+    let record = fs::read_to_string(left[0].as_ref().unwrap().path()).unwrap();
+    assert!(record.contains("Kubernetes v1.30.1"));
+    assert_eq!(
+        place.open(&cluster).unwrap().versions(&cluster).unwrap(),
+        versions
+    );
+}
+
+#[test]
+fn a_program_that_tells_nothing_is_a_problem_unless_the_file_does() {
+    let asked = |more: &str| {
+        let cluster = cluster(more, PROGRAMS);
+        let place = Place::with(talkative("hello"));
+        place.open(&cluster).unwrap().versions(&cluster)
+    };
+    let (message, remedy) = only(asked("").unwrap_err());
+    assert!(
+        message.contains("bin/kubelet, which does not tell its version"),
+        "{message}"
+    );
+    assert!(remedy.contains("kubernetes-version"), "{remedy}");
+    assert_eq!(
+        asked("kubernetes-version: 1.30.1").unwrap().kubernetes,
+        None
+    );
+}
+
+#[test]
+fn an_old_kubernetes_is_refused() {
+    let cluster = cluster("", PROGRAMS);
+    let place = Place::with(talkative("Kubernetes v1.19.9"));
+    let (message, remedy) = only(
+        place
+            .open(&cluster)
+            .unwrap()
+            .versions(&cluster)
+            .unwrap_err(),
+    );
+    assert!(message.contains("1.19.9, which is older"), "{message}");
+    assert!(remedy.contains("1.20"), "{remedy}");
+}
+
+fn mixed(install: &str) -> Cluster {
+    parse(&format!(
+        "cluster-id: demo\nruntime: containerd\n\
+         masters: [{{name: m0, ip: 10.201.1.11, arch: amd64}}]\n\
+         workers: [{{name: m0, ip: 10.201.1.11}}, {{name: w0, ip: 10.201.1.12, arch: arm64}}]\n\
+         install:\n  package-source: {{type: tar.gz, srcpath: {{amd64: a.tar.gz, arm64: b.tar.gz}}}}\n{install}\n"
+    ))
+}
+
+#[test]
+fn archives_for_two_processors_bring_one_version() {
+    let cluster = mixed(
+        "  kubernetes-worker: [{name: kubelet, type: pkg}]\n  container: [{name: containerd, type: pkg}]",
+    );
+    let place = Place::new();
+    let pack = |name: &str, arch: &str, kubelet: &str, containerd: &str| {
+        let forge = Forge::new()
+            .file(&format!("pkg/kubelet_{kubelet}-1_{arch}.deb"), "")
+            .file(&format!("pkg/containerd_{containerd}-1_{arch}.deb"), "");
+        fs::write(place.0.path().join(name), forge.gzip()).unwrap();
+    };
+    pack("a.tar.gz", "amd64", "1.30.1", "1.7.2");
+    pack("b.tar.gz", "arm64", "1.30.1", "1.6.9");
+    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    assert_eq!(shown(&versions), ["1.30.1", "-", "1.6.9", "-"]);
+    pack("b.tar.gz", "arm64", "1.30.2", "1.6.9");
+    let (message, _) = only(
+        place
+            .open(&cluster)
+            .unwrap()
+            .versions(&cluster)
+            .unwrap_err(),
+    );
+    assert!(
+        message.contains("1.30.1 for amd64, 1.30.2 for arm64"),
+        "{message}"
+    );
+}
+
+#[test]
+fn programs_for_another_processor_are_not_run() {
+    let cluster = mixed("  kubernetes-worker: [{name: kubelet, type: bin, dst: /usr/bin}]");
+    let place = Place::new();
+    let pack = |name: &str, arch: Arch, contents: Vec<u8>| {
+        let contents = if arch == own() { contents } else { elf(arch) };
+        let forge = Forge::new().file("bin/kubelet", contents);
+        fs::write(place.0.path().join(name), forge.gzip()).unwrap();
+    };
+    let says = b"#!/bin/sh\necho Kubernetes v1.31.0\n".to_vec();
+    pack("a.tar.gz", Arch::Amd64, says.clone());
+    pack("b.tar.gz", Arch::Arm64, says);
+    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    assert_eq!(shown(&versions), ["1.31.0", "-", "-", "-"]);
+}
