@@ -1,0 +1,219 @@
+//! Waiting for a condition, with a deadline and with word of what is still missing.
+//!
+//! Short looks, not watches: a watch would take one of few connections for long and has to be begun with a look anyway.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{
+    Api, Node, Pace, Workload,
+    error::{Asked, Error},
+    kinds::escaped,
+    node,
+};
+use crate::name_list::NameList;
+
+/// Hears how far it is, in words, whenever that changes.
+pub type Watch<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// What a look found.
+enum Look {
+    Done,
+    /// In words, what is missing.
+    Missing(String),
+}
+
+impl Api {
+    /// Waits until the API server says that it is ready.
+    ///
+    /// # Errors
+    /// At the deadline, and at once for what does not pass by waiting.
+    pub async fn ready(&self, deadline: Duration, watch: Watch<'_>) -> Result<(), Error> {
+        let asked = Asked::of("get", "/readyz");
+        let look = async || {
+            let body = self.ask(&asked, Method::GET, "/readyz", None).await;
+            match body {
+                Ok(_) => Ok(Look::Done),
+                // Its words are a list of checks, one on each line.
+                Err(Error::Refused { words, .. }) if words.contains("[-]") => {
+                    Ok(Look::Missing(failed_checks(&words)))
+                }
+                Err(error) => Err(error),
+            }
+        };
+        self.wait("the API server to be ready", deadline, watch, look)
+            .await
+    }
+
+    /// Waits until these nodes are there and ready.
+    ///
+    /// # Errors
+    /// As [`Api::ready`].
+    pub async fn nodes_ready(
+        &self,
+        names: &[String],
+        deadline: Duration,
+        watch: Watch<'_>,
+    ) -> Result<(), Error> {
+        let look = async || {
+            // What the API server remembers is good enough, and costs etcd nothing.
+            let nodes = self.list_nodes("?resourceVersion=0").await?;
+            Ok(readiness(names, &nodes))
+        };
+        let what = format!("nodes to be Ready ({})", NameList(names));
+        self.wait(&what, deadline, watch, look).await
+    }
+
+    /// Waits until a workload runs everywhere as it was applied last.
+    ///
+    /// # Errors
+    /// As [`Api::ready`].
+    pub async fn rolled_out(
+        &self,
+        workload: Workload,
+        namespace: &str,
+        name: &str,
+        deadline: Duration,
+        watch: Watch<'_>,
+    ) -> Result<(), Error> {
+        let asked = Asked::of("get", workload.to_string()).named(Some(namespace), name);
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/{}/{}",
+            escaped(namespace),
+            workload.plural(),
+            escaped(name)
+        );
+        let called = format!("{workload} {namespace}/{name}");
+        let look = async || match self.ask(&asked, Method::GET, &path, None).await {
+            Ok(body) => {
+                let object: Value = super::client::read(&asked, &body)?;
+                Ok(match workload.judge(&object) {
+                    Ok(()) => Look::Done,
+                    Err(missing) => Look::Missing(format!("{called}: {missing}")),
+                })
+            }
+            Err(error) if error.is_not_found() => {
+                Ok(Look::Missing(format!("{called} is not there")))
+            }
+            Err(error) => Err(error),
+        };
+        let what = format!("{called} to be rolled out");
+        self.wait(&what, deadline, watch, look).await
+    }
+
+    async fn wait(
+        &self,
+        what: &str,
+        deadline: Duration,
+        watch: Watch<'_>,
+        look: impl AsyncFn() -> Result<Look, Error>,
+    ) -> Result<(), Error> {
+        let mut pace = Pace::new(deadline);
+        let mut last = String::from("no answer yet");
+        loop {
+            // The last look begins at the deadline, and may take a moment.
+            let limit = pace.left().max(Duration::from_secs(1));
+            let missing = match timeout(limit, look()).await {
+                Ok(Ok(Look::Done)) => return Ok(()),
+                Ok(Ok(Look::Missing(missing))) => missing,
+                Ok(Err(error)) if error.may_pass() => error.to_string(),
+                Ok(Err(error)) => return Err(error),
+                Err(_late) => last.clone(),
+            };
+            if missing != last {
+                watch(&missing);
+                last = missing;
+            }
+            if !pace.rest().await {
+                return Err(Error::Deadline {
+                    what: what.into(),
+                    after: deadline,
+                    last,
+                });
+            }
+        }
+    }
+}
+
+fn failed_checks(words: &str) -> String {
+    let failed: Vec<String> = words
+        .lines()
+        .filter_map(|line| line.strip_prefix("[-]"))
+        .map(|check| check.split(' ').next().unwrap_or(check).to_owned())
+        .collect();
+    format!("the API server is not ready: {}", NameList(&failed))
+}
+
+/// `2 of 3 nodes Ready; lab-3: NetworkPluginNotReady`.
+fn readiness(names: &[String], nodes: &[Node]) -> Look {
+    let missing: Vec<String> = names
+        .iter()
+        .filter_map(|name| {
+            let reason = match nodes.iter().find(|node| node.name == *name) {
+                None => "not registered".into(),
+                Some(node) => node::unreadiness(node)?,
+            };
+            Some(format!("{name}: {reason}"))
+        })
+        .collect();
+    match missing.len() {
+        0 => Look::Done,
+        count => Look::Missing(format!(
+            "{} of {} nodes Ready; {}",
+            names.len() - count,
+            names.len(),
+            NameList(&missing)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let node = |name: &str, status: &str, reason: &str, message: &str| {
+            let node = serde_json::json!({
+                "metadata": {"name": name},
+                "status": {"conditions": [{
+                    "type": "Ready", "status": status, "reason": reason, "message": message,
+                }]},
+            });
+            Node::from(serde_json::from_value::<k8s_openapi::api::core::v1::Node>(node).unwrap())
+        };
+        let network = "container runtime network not ready: NetworkReady=false \
+            reason:NetworkPluginNotReady message:cni plugin not initialized";
+        let nodes = [
+            node("lab-1", "True", "KubeletReady", ""),
+            node("lab-3", "False", "KubeletNotReady", network),
+            node(
+                "lab-4",
+                "Unknown",
+                "NodeStatusUnknown",
+                "Kubelet stopped posting",
+            ),
+        ];
+        let names = ["lab-1", "lab-2", "lab-3", "lab-4"].map(str::to_owned);
+        let Look::Missing(missing) = readiness(&names, &nodes) else {
+            panic!("three are missing");
+        };
+        assert_eq!(
+            missing,
+            "1 of 4 nodes Ready; lab-2: not registered, lab-3: NetworkPluginNotReady, lab-4: NodeStatusUnknown"
+        );
+        assert!(matches!(readiness(&names[..1], &nodes), Look::Done));
+    }
+
+    #[test]
+    fn failed_checks_are_named() {
+        let words = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac failed\nreadyz check failed";
+        assert_eq!(
+            failed_checks(words),
+            "the API server is not ready: etcd, poststarthook/rbac"
+        );
+    }
+}

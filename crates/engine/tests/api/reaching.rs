@@ -1,0 +1,153 @@
+//! Every connection goes through the machine, is few, and is trusted only with reason.
+
+use std::{
+    net::TcpListener,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use hatchery_engine::api::{Address, Api, Error};
+use hatchery_host::transport::local::Local;
+use hatchery_pki::{AUTHORITY_LIFETIME, Authority, Leaf, Request};
+use k8s_openapi::api::core::v1::Namespace;
+use time::OffsetDateTime;
+
+use crate::server::{Gate, Streams, access, api, machine};
+
+#[tokio::test]
+async fn a_few_connections_are_used_again() {
+    let gate = Gate::new(Streams::Here);
+    let api = Api::connect(access(gate.clone()).await).unwrap();
+    for _ in 0..3 {
+        join_all((0..30).map(|_| api.nodes()))
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap();
+    }
+    let most = gate.most.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&most), "{most} at once");
+    let opened = gate.opened.load(Ordering::SeqCst);
+    assert!(opened <= 6, "{opened} for 90 requests");
+
+    let namespaces = kube::Api::<Namespace>::all(api.client());
+    let found = namespaces.list(&kube::api::ListParams::default()).await;
+    assert!(!found.unwrap().items.is_empty());
+
+    drop((api, namespaces));
+    let end = Instant::now() + Duration::from_secs(5);
+    while gate.open.load(Ordering::SeqCst) > 0 {
+        assert!(Instant::now() < end, "a connection outlives its owner");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn where_streams_are_forbidden_it_goes_directly() {
+    let mut access = access(Gate::new(Streams::Forbidden)).await;
+    access.direct = Some(Address::new("localhost", access.server.port));
+    let api = Api::connect(access.clone()).unwrap();
+    api.ready(Duration::from_secs(5), &|_| {}).await.unwrap();
+
+    // A port that nobody listens on any more.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    access.direct = Some(Address::new("127.0.0.1", port));
+    let mut api = Api::connect(access.clone()).unwrap();
+    api.patience = Duration::ZERO;
+    let error = api.nodes().await.unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("its sshd forbids forwarding"), "{told}");
+    assert!(told.contains(&format!("127.0.0.1:{port}")), "{told}");
+    assert!(told.contains("refused"), "{told}");
+    assert!(error.remedy().unwrap().contains("AllowTcpForwarding"));
+
+    access.direct = None;
+    let mut api = Api::connect(access).unwrap();
+    api.patience = Duration::ZERO;
+    let told = api.nodes().await.unwrap_err().to_string();
+    assert!(told.contains("forbids forwarding"), "{told}");
+}
+
+#[tokio::test]
+async fn a_stranger_is_not_trusted() {
+    let real = access(Gate::new(Streams::Here)).await;
+    let mut other_name = real.clone();
+    other_name.server.host = "api.example.org".into();
+    let now = OffsetDateTime::now_utc();
+    let authority = Authority::new("other", AUTHORITY_LIFETIME, now).unwrap();
+    let mut other_authority = real.clone();
+    other_authority.authority_pem = authority.cert_pem().into();
+    for (access, words) in [
+        (other_name, "api.example.org"),
+        (other_authority, "UnknownIssuer"),
+    ] {
+        let begin = Instant::now();
+        let error = Api::connect(access).unwrap().nodes().await.unwrap_err();
+        assert!(!error.may_pass(), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "asked in vain");
+    }
+
+    // Nor are we, with a certificate of somebody else.
+    let request = Request::client("kubernetes-admin").in_group("system:masters");
+    let mut stranger = real;
+    stranger.admin = authority.issue(&request, now).unwrap();
+    let error = Api::connect(stranger).unwrap().nodes().await.unwrap_err();
+    assert!(!error.may_pass(), "{error}");
+}
+
+#[tokio::test]
+async fn unusable_credentials_are_told_without_them() {
+    let real = access(Arc::new(Local::new("m0"))).await;
+    let mut no_authority = real.clone();
+    no_authority.authority_pem = "nothing".into();
+    let mut no_key = real.clone();
+    no_key.admin = Leaf {
+        key_pem: "-----BEGIN PRIVATE KEY-----\nhunter2\n".into(),
+        ..real.admin.clone()
+    };
+    for (access, words) in [(no_authority, "authority"), (no_key, "key")] {
+        assert!(!format!("{access:?}").contains("hunter2"));
+        let error = Api::connect(access).unwrap_err();
+        assert!(matches!(error, Error::Credentials { .. }), "{error:?}");
+        let told = format!("{error} {error:?}");
+        assert!(told.contains(words) && !told.contains("hunter2"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn silence_has_a_deadline() {
+    let now = OffsetDateTime::now_utc();
+    let authority = Authority::new("kubernetes", AUTHORITY_LIFETIME, now).unwrap();
+    let access = hatchery_engine::api::Access {
+        machine: machine(Gate::new(Streams::Silent)),
+        server: Address::new("127.0.0.1", 6443),
+        direct: None,
+        authority_pem: authority.cert_pem().into(),
+        admin: authority.issue(&Request::client("a"), now).unwrap(),
+    };
+    let mut api = Api::connect(access).unwrap();
+    api.patience = Duration::ZERO;
+    let begin = Instant::now();
+    let error = api.nodes().await.unwrap_err();
+    assert!(error.may_pass(), "{error}");
+    assert!(
+        error.to_string().contains("did not answer within 10 s"),
+        "{error}"
+    );
+    let took = begin.elapsed();
+    let expected = Duration::from_secs(10)..Duration::from_secs(15);
+    assert!(expected.contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn nothing_secret_is_shown() {
+    let shown = format!("{:?}", api().await);
+    assert!(
+        shown.contains("127.0.0.1:") && !shown.contains("PRIVATE"),
+        "{shown}"
+    );
+}
