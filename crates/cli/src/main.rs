@@ -3,9 +3,13 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched).
 
 mod check;
+mod cleanup;
+mod cluster_file;
 mod completion;
+mod deploy;
 mod deploy_file;
 mod output;
+mod refusal;
 mod sandbox;
 mod schema;
 mod template;
@@ -65,6 +69,10 @@ enum Command {
     Template(template::Arguments),
     /// Say all that is wrong with a deploy file, before anything is touched
     Check(check::Arguments),
+    /// Make a cluster, or what is left of making it
+    Deploy(deploy::Arguments),
+    /// Remove a cluster, and put its machines back as they were
+    Cleanup(cleanup::Arguments),
     /// Print the JSON schema of deploy files, for editors
     Schema,
     /// Disposable machines on this computer, to try and test on
@@ -128,6 +136,8 @@ fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Template(arguments)) => template::run(arguments, output),
         Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output),
+        Some(Command::Deploy(arguments)) => deploy::run(&arguments, home.as_deref(), output),
+        Some(Command::Cleanup(arguments)) => cleanup::run(&arguments, home.as_deref(), output),
         Some(Command::Schema) => Ok(schema::run(output)),
         Some(Command::Completion(arguments)) => Ok(completion::run(&arguments, output)),
         Some(Command::Version) => version::run(output),

@@ -1,11 +1,27 @@
 //! What each machine of a cluster needs, in which order, done, and remembered.
 //!
-//! [`reach`] makes machines that can be talked to out of those that a deploy file names, and [`preflight`] asks them
-//! what they are like and judges whether a cluster can be made of them, before anything is changed. [`state`] remembers a
-//! cluster between runs, and [`authorities`] are what its certificates and tokens stand on.
+//! The way of a cluster: [`reach`] makes machines that can be talked to out of those that a deploy file names;
+//! [`preflight`] asks them what they are like and judges whether a cluster can be made of them; [`package`] says what
+//! archives and lists bring; [`plan`] puts in order what each machine needs, of which `components` know; [`run`] does it,
+//! on machines and through the cluster's own [`api`]. [`deployment`] is this way up to the plan, [`cleanup`] the way back.
+//! [`state`] remembers a cluster between runs, and [`authorities`] are what its certificates and tokens stand on.
 
+pub mod api;
+mod arguments;
 pub mod authorities;
+pub mod cleanup;
+mod components;
+pub mod deployment;
+pub mod event;
+pub mod material;
 pub mod name_list;
+pub mod package;
+pub mod plan;
 pub mod preflight;
 pub mod reach;
+pub mod run;
 pub mod state;
+mod taints;
+mod unit_file;
+pub mod versions;
+pub mod wish;

@@ -1,0 +1,136 @@
+//! What runs on a cluster's machines: a file for each thing.
+//!
+//! A component knows the files, certificates and services that it needs on one machine ([`Site`]), for any version.
+
+pub(crate) mod api_server;
+pub(crate) mod containerd;
+pub(crate) mod control_plane;
+pub(crate) mod controller_manager;
+pub(crate) mod coredns;
+pub(crate) mod etcd;
+pub(crate) mod kube_proxy;
+pub(crate) mod kubelet;
+pub(crate) mod load_balancer;
+pub(crate) mod machine;
+pub(crate) mod network;
+pub(crate) mod pods;
+pub(crate) mod rbac;
+pub(crate) mod scheduler;
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use hatchery_host::{
+    facts::{CgroupVersion, Facts},
+    path::MachinePath,
+};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Arguments, Component, Machine},
+};
+
+use crate::versions::Versions;
+
+/// Where certificates lie.
+pub(crate) const PKI: &str = "/etc/kubernetes/pki";
+/// The cluster's authority.
+pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
+
+/// One machine of a cluster, with all that decides what it needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) versions: &'a Versions,
+    pub(crate) node: &'a Machine,
+    pub(crate) facts: &'a Facts,
+    /// Where programs lie that are not where packages put them.
+    pub(crate) programs: &'a BTreeMap<String, MachinePath>,
+}
+
+impl<'a> Site<'a> {
+    /// Where a program lies.
+    pub(crate) fn program(&self, name: &str) -> String {
+        self.programs
+            .get(name)
+            .map_or_else(|| format!("/usr/bin/{name}"), ToString::to_string)
+    }
+
+    /// The user's own arguments for a component.
+    pub(crate) fn extra(&self, component: Component) -> Option<&'a Arguments> {
+        self.cluster.extra_args.get(&component)
+    }
+
+    /// Whether the kernel is another machine's, so that its limits cannot be raised.
+    pub(crate) fn is_container(&self) -> bool {
+        self.facts.confinement.is_container()
+    }
+
+    /// Who makes control groups; kubelet and runtime must agree.
+    pub(crate) fn cgroup_driver(&self) -> &'static str {
+        let old = self.has_cgroup_v1();
+        // systemd inside a container does not own all of the old trees.
+        if self.is_container() && old {
+            "cgroupfs"
+        } else {
+            "systemd"
+        }
+    }
+
+    pub(crate) fn has_cgroup_v1(&self) -> bool {
+        let version = self.facts.cgroups.as_ref().map(|groups| groups.version);
+        version.is_some_and(|version| version != CgroupVersion::V2)
+    }
+
+    /// Lines of a service that is to be the last to be killed when memory is short.
+    pub(crate) fn protected(&self, score: i32) -> Vec<String> {
+        if self.is_container() {
+            return Vec::new();
+        }
+        vec![format!("OOMScoreAdjust={score}")]
+    }
+
+    /// Where this machine's own parts of the control plane reach the API.
+    pub(crate) fn own_api(&self) -> String {
+        format!("https://{}", host_port(self.node.address, 6443))
+    }
+
+    /// Where everybody reaches the API.
+    pub(crate) fn api(&self) -> String {
+        format!("https://{}", self.cluster.endpoint)
+    }
+}
+
+/// An address with a port, as URLs want it.
+pub(crate) fn host_port(address: IpAddr, port: u16) -> String {
+    std::net::SocketAddr::new(address, port).to_string()
+}
+
+/// A kubeconfig whose certificate lies in files beside it.
+pub(crate) fn kubeconfig(cluster: &str, server: &str, user: &str, base: &str) -> String {
+    let [cluster, server, user] = [cluster, server, user].map(yaml);
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: {cluster}
+  cluster:
+    server: {server}
+    certificate-authority: {CA}
+users:
+- name: {user}
+  user:
+    client-certificate: {base}.crt
+    client-key: {base}.key
+contexts:
+- name: default
+  context:
+    cluster: {cluster}
+    user: {user}
+current-context: default
+"
+    )
+}
+
+/// A scalar of YAML: a string of JSON is one, whatever it holds.
+pub(crate) fn yaml(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

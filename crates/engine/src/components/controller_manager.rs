@@ -1,0 +1,115 @@
+//! kube-controller-manager, on each master.
+
+use hatchery_pki::Request;
+use hatchery_spec::cluster::Component;
+use ipnet::IpNet;
+
+use super::{CA, PKI, Site, kubeconfig};
+use crate::{
+    arguments::Flags,
+    unit_file::Service,
+    wish::{Error, Issuer, Secret, Wishes},
+};
+
+const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
+const USER: &str = "system:kube-controller-manager";
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let base = format!("{PKI}/controller-manager");
+    wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
+    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
+    let id = site.cluster.id.as_str();
+    wishes.file(
+        KUBECONFIG,
+        0o600,
+        kubeconfig(id, &site.own_api(), USER, &base),
+    )?;
+    let unit = Service {
+        description: "Kubernetes controller manager",
+        notifies: false,
+        after: &["kube-apiserver.service"],
+        command: flags(site).command(&site.program("kube-controller-manager")),
+        lines: vec!["LimitNOFILE=65536".into()],
+    };
+    let leaf = format!("{base}.crt");
+    let key = format!("{PKI}/ca.key");
+    wishes.service(
+        "kube-controller-manager",
+        unit.render(),
+        &[KUBECONFIG, &leaf, CA, &key],
+    )
+}
+
+pub(crate) fn flags(site: &Site<'_>) -> Flags {
+    let cluster = site.cluster;
+    let list = |nets: Vec<IpNet>| {
+        nets.iter()
+            .map(IpNet::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    let mut flags = Flags::new([
+        ("allocate-node-cidrs", "true".to_owned()),
+        ("authentication-kubeconfig", KUBECONFIG.into()),
+        ("authorization-kubeconfig", KUBECONFIG.into()),
+        ("bind-address", "127.0.0.1".into()),
+        ("client-ca-file", CA.into()),
+        ("cluster-cidr", list(cluster.pods.cidrs.iter().collect())),
+        ("cluster-name", cluster.id.to_string()),
+        ("cluster-signing-cert-file", CA.into()),
+        ("cluster-signing-key-file", format!("{PKI}/ca.key")),
+        ("controllers", "*,bootstrapsigner,tokencleaner".into()),
+        ("kubeconfig", KUBECONFIG.into()),
+        ("leader-elect", "true".into()),
+        ("profiling", "false".into()),
+        (
+            "requestheader-client-ca-file",
+            format!("{PKI}/front-proxy-ca.crt"),
+        ),
+        ("root-ca-file", CA.into()),
+        ("service-account-private-key-file", format!("{PKI}/sa.key")),
+        (
+            "service-cluster-ip-range",
+            list(cluster.services.cidrs.iter().collect()),
+        ),
+        ("use-service-account-credentials", "true".into()),
+    ]);
+    let dual = cluster.pods.cidrs.is_dual();
+    for net in cluster.pods.cidrs.iter() {
+        let name = match (dual, net) {
+            (false, _) => "node-cidr-mask-size",
+            (true, IpNet::V4(_)) => "node-cidr-mask-size-ipv4",
+            (true, IpNet::V6(_)) => "node-cidr-mask-size-ipv6",
+        };
+        flags.set(name, node_prefix(net).to_string());
+    }
+    flags.overridden(site.extra(Component::KubeControllerManager))
+}
+
+/// How much of the pods' network a node gets: what is usual, or less where there is less to share.
+fn node_prefix(net: IpNet) -> u8 {
+    let (usual, longest) = match net {
+        IpNet::V4(_) => (24, 30),
+        IpNet::V6(_) => (64, 126),
+    };
+    let least = net.prefix_len().saturating_add(4).min(longest);
+    if net.prefix_len() + 4 <= usual {
+        usual
+    } else {
+        least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::node_prefix;
+
+    #[test]
+    fn nodes_share_small_networks_too() {
+        let prefix = |net: &str| node_prefix(net.parse().unwrap());
+        assert_eq!(prefix("10.244.0.0/16"), 24);
+        assert_eq!(prefix("10.244.0.0/22"), 26);
+        assert_eq!(prefix("10.244.0.0/28"), 30);
+        assert_eq!(prefix("fd00::/56"), 64);
+    }
+}

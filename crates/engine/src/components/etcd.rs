@@ -1,0 +1,136 @@
+//! etcd, a member on each of its machines.
+
+use std::collections::BTreeMap;
+
+use hatchery_pki::Request;
+use hatchery_spec::cluster::{Arguments, Component, Machine};
+
+use super::{Site, host_port};
+use crate::{
+    unit_file::Service,
+    wish::{Error, Issuer, Secret, Wishes},
+};
+
+/// Where its certificates lie.
+pub(crate) const DIR: &str = "/etc/kubernetes/pki/etcd";
+const CONFIGURATION: &str = "/etc/etcd/etcd.conf";
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    wishes.secret(&format!("{DIR}/ca.crt"), Secret::Certificate(Issuer::Etcd))?;
+    let name = site.node.name.as_str();
+    for kind in ["server", "peer"] {
+        let request = Request::server_and_client(format!("{name}-{kind}"))
+            .with_dns_names(["localhost", name])
+            .with_ips([
+                site.node.address,
+                std::net::Ipv4Addr::LOCALHOST.into(),
+                std::net::Ipv6Addr::LOCALHOST.into(),
+            ]);
+        wishes.leaf(Issuer::Etcd, &format!("{DIR}/{kind}"), request)?;
+    }
+    let health = Request::client(format!("{name}-healthcheck-client"));
+    wishes.leaf(Issuer::Etcd, &format!("{DIR}/healthcheck-client"), health)?;
+    wishes.own_directory("/var/lib/etcd", 0o700)?;
+    wishes.file(CONFIGURATION, 0o600, environment(site))?;
+    let mut lines = site.protected(-999);
+    lines.extend([
+        "WorkingDirectory=/var/lib/etcd".into(),
+        format!("EnvironmentFile={CONFIGURATION}"),
+        "LimitNOFILE=65536".into(),
+        // A member waits for its peers, which may still be receiving their programs.
+        "TimeoutStartSec=300".into(),
+    ]);
+    let unit = Service {
+        description: "etcd",
+        notifies: true,
+        after: &[],
+        command: site.program("etcd"),
+        lines,
+    };
+    let files = [
+        CONFIGURATION.to_owned(),
+        format!("{DIR}/ca.crt"),
+        format!("{DIR}/server.crt"),
+        format!("{DIR}/peer.crt"),
+    ];
+    wishes.service("etcd", unit.render(), &files.each_ref().map(String::as_str))
+}
+
+/// Where clients reach all members, this machine's own first.
+pub(crate) fn servers(site: &Site<'_>) -> String {
+    let mut members: Vec<&Machine> = site.cluster.etcds().collect();
+    members.sort_by_key(|member| member.address != site.node.address);
+    let urls = members
+        .iter()
+        .map(|member| format!("https://{}", host_port(member.address, 2379)));
+    urls.collect::<Vec<_>>().join(",")
+}
+
+fn environment(site: &Site<'_>) -> String {
+    let own = |port| format!("https://{}", host_port(site.node.address, port));
+    let peers: Vec<_> = site
+        .cluster
+        .etcds()
+        .map(|member| {
+            format!(
+                "{}=https://{}",
+                member.name,
+                host_port(member.address, 2380)
+            )
+        })
+        .collect();
+    let mut values: BTreeMap<String, String> = [
+        ("NAME", site.node.name.to_string()),
+        ("DATA_DIR", "/var/lib/etcd/default.etcd".into()),
+        (
+            "LISTEN_CLIENT_URLS",
+            format!("{},https://127.0.0.1:2379", own(2379)),
+        ),
+        ("ADVERTISE_CLIENT_URLS", own(2379)),
+        ("LISTEN_PEER_URLS", own(2380)),
+        ("INITIAL_ADVERTISE_PEER_URLS", own(2380)),
+        ("INITIAL_CLUSTER", peers.join(",")),
+        ("INITIAL_CLUSTER_TOKEN", site.cluster.etcd.token.clone()),
+        ("INITIAL_CLUSTER_STATE", "new".into()),
+        // Health and figures without a certificate, to the machine itself only.
+        ("LISTEN_METRICS_URLS", "http://127.0.0.1:2381".into()),
+        ("TRUSTED_CA_FILE", format!("{DIR}/ca.crt")),
+        ("CERT_FILE", format!("{DIR}/server.crt")),
+        ("KEY_FILE", format!("{DIR}/server.key")),
+        ("CLIENT_CERT_AUTH", "true".into()),
+        ("PEER_TRUSTED_CA_FILE", format!("{DIR}/ca.crt")),
+        ("PEER_CERT_FILE", format!("{DIR}/peer.crt")),
+        ("PEER_KEY_FILE", format!("{DIR}/peer.key")),
+        ("PEER_CLIENT_CERT_AUTH", "true".into()),
+        ("SNAPSHOT_COUNT", "10000".into()),
+        ("AUTO_COMPACTION_RETENTION", "8".into()),
+        ("QUOTA_BACKEND_BYTES", (8_u64 << 30).to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (format!("ETCD_{name}"), value))
+    .collect();
+    if site.node.arch.as_str() != "amd64" {
+        values.insert(
+            "ETCD_UNSUPPORTED_ARCH".into(),
+            site.node.arch.as_str().into(),
+        );
+    }
+    let user = site.extra(Component::Etcd);
+    for (name, value) in user.into_iter().flat_map(Arguments::iter) {
+        values.insert(variable(name), value.to_owned());
+    }
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let lines = values
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"\n", quoted(value)));
+    lines.collect()
+}
+
+/// `--quota-backend-bytes` and `ETCD_QUOTA_BACKEND_BYTES` are one.
+fn variable(name: &str) -> String {
+    if name.starts_with("ETCD_") || name.starts_with("GO") {
+        return name.to_owned();
+    }
+    let name = name.trim_start_matches('-').replace('-', "_");
+    format!("ETCD_{}", name.to_ascii_uppercase())
+}

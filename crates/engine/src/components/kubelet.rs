@@ -1,0 +1,205 @@
+//! kubelet, on each worker.
+//!
+//! Its first client certificate is ours; from then on it asks the cluster for the next one by itself. Its serving
+//! certificate is ours too and renewed with the others.
+
+use std::fmt::Write as _;
+
+use hatchery_pki::Request;
+use hatchery_spec::{
+    cluster::{Component, RuntimeKind},
+    value::AbsolutePath,
+};
+
+use super::{CA, PKI, Site, kubeconfig, yaml};
+use crate::{
+    arguments::Flags,
+    taints,
+    unit_file::Service,
+    versions::Feature,
+    wish::{Error, Issuer, Secret, Wishes},
+};
+
+const CONFIGURATION: &str = "/etc/kubernetes/kubelet_config.yaml";
+const KUBECONFIG: &str = "/etc/kubernetes/kubelet.kubeconfig";
+const RESOLVER: &str = "/etc/kubernetes/resolv.conf";
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let (client, serving) = (format!("{PKI}/kubelet-client"), format!("{PKI}/kubelet"));
+    let user = format!("system:node:{}", site.node.name);
+    if !site.node.is(hatchery_spec::cluster::Role::Master) {
+        wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
+    }
+    wishes.leaf(
+        Issuer::Cluster,
+        &client,
+        Request::client(user.as_str()).in_group("system:nodes"),
+    )?;
+    if site.cluster.kubelet.serving_certificate {
+        let request = Request::server(user.as_str())
+            .in_group("system:nodes")
+            .with_dns_names([site.node.name.as_str()])
+            .with_ips([site.node.address]);
+        wishes.leaf(Issuer::Cluster, &serving, request)?;
+    }
+    let id = site.cluster.id.as_str();
+    wishes.file(
+        KUBECONFIG,
+        0o600,
+        kubeconfig(id, &site.api(), &user, &client),
+    )?;
+    wishes.file(CONFIGURATION, 0o600, configuration(site))?;
+    let mut files = vec![
+        CONFIGURATION.to_owned(),
+        KUBECONFIG.into(),
+        CA.into(),
+        format!("{client}.crt"),
+    ];
+    if let Some(text) = upstream_resolvers(site) {
+        wishes.file(RESOLVER, 0o644, text)?;
+        files.push(RESOLVER.into());
+    }
+    if site.cluster.kubelet.serving_certificate {
+        files.push(format!("{serving}.crt"));
+    }
+    wishes.own_directory("/var/lib/kubelet", 0o750)?;
+    wishes.own_directory("/var/log/pods", 0o750)?;
+    wishes.own_directory("/var/log/containers", 0o755)?;
+    let runtime = match site.cluster.runtime.kind {
+        RuntimeKind::Docker => "docker.service",
+        RuntimeKind::Isulad => "isulad.service",
+        RuntimeKind::Containerd => "containerd.service",
+    };
+    let mut lines = site.protected(-999);
+    lines.extend([
+        "LimitNOFILE=1048576".into(),
+        "KillMode=process".into(),
+        "Delegate=yes".into(),
+    ]);
+    let unit = Service {
+        description: "Kubernetes node agent",
+        notifies: false,
+        after: &[runtime],
+        command: flags(site).command(&site.program("kubelet")),
+        lines,
+    };
+    let files: Vec<_> = files.iter().map(String::as_str).collect();
+    wishes.service("kubelet", unit.render(), &files)
+}
+
+pub(crate) fn flags(site: &Site<'_>) -> Flags {
+    let mut flags = Flags::new([
+        ("config", CONFIGURATION.to_owned()),
+        ("hostname-override", site.node.name.to_string()),
+        ("kubeconfig", KUBECONFIG.into()),
+        ("node-ip", site.node.address.to_string()),
+    ]);
+    let runtime = &site.cluster.runtime;
+    if runtime.kind == RuntimeKind::Docker && site.versions.has(Feature::Dockershim) {
+        let dirs: Vec<_> = runtime
+            .cni_bin_dirs
+            .iter()
+            .map(AbsolutePath::as_str)
+            .collect();
+        flags
+            .set("network-plugin", "cni")
+            .set("cni-bin-dir", dirs.join(","))
+            .set("cni-conf-dir", "/etc/cni/net.d")
+            .set("pod-infra-container-image", runtime.pause_image.as_str());
+    } else {
+        if site.versions.has(Feature::RemoteRuntimeFlag) {
+            flags.set("container-runtime", "remote");
+        }
+        if !site.versions.has(Feature::RuntimeEndpointInConfiguration)
+            && let Some(endpoint) = &runtime.endpoint
+        {
+            flags.set("container-runtime-endpoint", endpoint.as_str());
+        }
+    }
+    // With the taint from its first moment on, nothing is put there by chance.
+    let taints: Vec<_> = taints::of(site.cluster, site.versions, site.node)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !taints.is_empty() {
+        flags.set("register-with-taints", taints.join(","));
+    }
+    flags.overridden(site.extra(Component::Kubelet))
+}
+
+fn configuration(site: &Site<'_>) -> String {
+    let cluster = site.cluster;
+    let mut text = format!(
+        "apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  anonymous: {{enabled: false}}
+  webhook: {{enabled: true}}
+  x509: {{clientCAFile: {CA}}}
+authorization: {{mode: Webhook}}
+cgroupDriver: {driver}
+clusterDNS: [{dns}]
+clusterDomain: {domain}
+eventRecordQPS: 5
+makeIPTablesUtilChains: true
+protectKernelDefaults: {protect}
+readOnlyPort: 0
+resolvConf: {resolver}
+rotateCertificates: true
+runtimeRequestTimeout: 15m0s
+tlsMinVersion: VersionTLS12
+volumePluginDir: /var/lib/kubelet/volume-plugins
+",
+        driver = site.cgroup_driver(),
+        dns = yaml(&cluster.dns.address.to_string()),
+        domain = yaml(cluster.dns.domain.as_str()),
+        protect = !site.is_container(),
+        resolver = upstream_resolvers(site).map_or("/etc/resolv.conf", |_| RESOLVER),
+    );
+    if cluster.kubelet.serving_certificate {
+        let _ = writeln!(
+            text,
+            "tlsCertFile: {PKI}/kubelet.crt\ntlsPrivateKeyFile: {PKI}/kubelet.key"
+        );
+    }
+    if site.versions.has(Feature::RuntimeEndpointInConfiguration)
+        && let Some(endpoint) = &cluster.runtime.endpoint
+    {
+        let _ = writeln!(text, "containerRuntimeEndpoint: {}", yaml(endpoint));
+    }
+    if site.has_cgroup_v1() && site.versions.has(Feature::RefusesCgroupV1) {
+        text += "failCgroupV1: false\n";
+    }
+    // Swap of a machine that is a container belongs to another; elsewhere preflight has spoken of it.
+    let swap = site
+        .facts
+        .swap
+        .as_ref()
+        .is_some_and(|swap| !swap.is_empty());
+    if swap || site.is_container() {
+        text += "failSwapOn: false\n";
+    }
+    text
+}
+
+/// Name servers for pods where the machine's own is on its loopback, which pods cannot reach.
+fn upstream_resolvers(site: &Site<'_>) -> Option<String> {
+    let resolver = site
+        .facts
+        .resolver
+        .as_ref()
+        .filter(|resolver| resolver.has_loopback())?;
+    let real = resolver
+        .upstream
+        .iter()
+        .flatten()
+        .chain(&resolver.nameservers);
+    let mut text = String::new();
+    for address in real.filter(|address| !address.is_loopback()) {
+        let _ = writeln!(text, "nameserver {address}");
+    }
+    if !text.is_empty() && !resolver.search.is_empty() {
+        let _ = writeln!(text, "search {}", resolver.search.join(" "));
+    }
+    Some(text)
+}

@@ -1,0 +1,138 @@
+//! What every machine needs before anything of Kubernetes runs on it.
+
+use hatchery_host::operation::{Firewall, HostsEntry, Operation, Port, Protocol};
+use hatchery_spec::cluster::{self, CoreDns, Role};
+
+use super::Site;
+use crate::wish::{Error, Wishes, word};
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    if site.node.set_hostname {
+        wishes.operation(Operation::Hostname(word(site.node.name.as_str())?));
+    }
+    for node in site.cluster.machines() {
+        wishes.operation(Operation::HostsEntry(HostsEntry {
+            address: node.address,
+            names: vec![word(node.name.as_str())?],
+        }));
+    }
+    if site.node.is(Role::Worker) {
+        kernel(site, wishes)?;
+    }
+    for (port, protocol) in ports(site)? {
+        wishes.operation(Operation::Firewall(Firewall { port, protocol }));
+    }
+    Ok(())
+}
+
+/// Kernel parameters that pods need, now and after a restart.
+fn kernel(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let modules = ["br_netfilter", "overlay"];
+    for module in modules {
+        wishes.operation(Operation::Module(word(module)?));
+    }
+    let lines = modules.map(|module| format!("{module}\n")).concat();
+    wishes.file("/etc/modules-load.d/hatchery.conf", 0o644, lines)?;
+    let mut parameters = vec![
+        ("net.bridge.bridge-nf-call-iptables", "1"),
+        ("net.bridge.bridge-nf-call-ip6tables", "1"),
+        ("net.ipv4.ip_forward", "1"),
+        // kube-proxy sets it by itself; so it is recorded, and comes back.
+        ("net.ipv4.conf.all.route_localnet", "1"),
+    ];
+    let addresses = site
+        .cluster
+        .pods
+        .cidrs
+        .iter()
+        .chain(site.cluster.services.cidrs.iter());
+    if addresses.into_iter().any(|net| net.addr().is_ipv6()) {
+        parameters.push(("net.ipv6.conf.all.forwarding", "1"));
+    }
+    if !site.is_container() {
+        // The kubelet insists on these, and would otherwise set them behind our back.
+        parameters.extend([
+            ("vm.overcommit_memory", "1"),
+            ("vm.panic_on_oom", "0"),
+            ("kernel.panic", "10"),
+            ("kernel.panic_on_oops", "1"),
+            ("kernel.keys.root_maxkeys", "1000000"),
+            ("kernel.keys.root_maxbytes", "25000000"),
+        ]);
+    }
+    for (name, value) in &parameters {
+        wishes.sysctl(name, value)?;
+    }
+    let lines: String = parameters
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}\n"))
+        .collect();
+    wishes.file("/etc/sysctl.d/90-hatchery.conf", 0o644, lines)
+}
+
+/// Ports that others must reach, where a firewall is active.
+fn ports(site: &Site<'_>) -> Result<Vec<(Port, Protocol)>, Error> {
+    let mut wanted: Vec<(u16, u16, Protocol)> = Vec::new();
+    let mut tcp =
+        |ports: &[u16]| wanted.extend(ports.iter().map(|port| (*port, *port, Protocol::Tcp)));
+    let node = site.node;
+    if node.is(Role::Master) {
+        tcp(&[6443]);
+        if site.cluster.dns.coredns == CoreDns::Binary {
+            tcp(&[53, 9153]);
+        }
+    }
+    if node.is(Role::Etcd) {
+        tcp(&[2379, 2380]);
+    }
+    if node.is(Role::Worker) {
+        tcp(&[10250, 10256]);
+    }
+    if let Some(balancer) = site
+        .cluster
+        .load_balancer()
+        .filter(|_| node.is(Role::LoadBalancer))
+    {
+        tcp(&[balancer.bind_port.number()]);
+    }
+    if node.is(Role::Master) && site.cluster.dns.coredns == CoreDns::Binary {
+        wanted.push((53, 53, Protocol::Udp));
+    }
+    if node.is(Role::Worker) {
+        wanted.extend([(30000, 32767, Protocol::Tcp), (30000, 32767, Protocol::Udp)]);
+        let plugin = site
+            .cluster
+            .pods
+            .plugin
+            .as_ref()
+            .map(|plugin| plugin.name.as_str());
+        match plugin {
+            Some("flannel") => wanted.push((8472, 8472, Protocol::Udp)),
+            Some("calico") => {
+                wanted.extend([(179, 179, Protocol::Tcp), (4789, 4789, Protocol::Udp)]);
+            }
+            _ => {}
+        }
+    }
+    for role in &node.roles {
+        for port in site.cluster.open_ports.get(role).into_iter().flatten() {
+            let protocol = match port.protocol {
+                cluster::Protocol::Tcp => Protocol::Tcp,
+                cluster::Protocol::Udp => Protocol::Udp,
+            };
+            wanted.push((port.port.number(), port.port.number(), protocol));
+        }
+    }
+    let mut ports: Vec<(Port, Protocol)> = Vec::new();
+    for (low, high, protocol) in wanted {
+        let port = if low == high {
+            Port::one(low)?
+        } else {
+            Port::range(low, high)?
+        };
+        if !ports.contains(&(port, protocol)) {
+            ports.push((port, protocol));
+        }
+    }
+    Ok(ports)
+}

@@ -1,0 +1,34 @@
+//! What runs in a machine's pods ends with the machine's time in the cluster.
+//!
+//! Containers, their mounts, network devices and packet filter rules are made by others (the runtime, plugins,
+//! kube-proxy) while the cluster lives. Nothing is to be done for them when it is made; when it goes, they go.
+
+use std::time::Duration;
+
+use hatchery_host::operation::Script;
+
+use super::Site;
+use crate::wish::{Error, Wishes, word};
+
+/// On whose behalf the machine's pods are ended: before everything else is put back.
+pub(crate) const OWNER: &str = "pods";
+
+/// The chains of nftables, which those of iptables are today, each as family, table and name.
+const CHAINS: &str = "chains() { nft list chains 2>/dev/null | awk '$1 == \"table\" { t = $2 \" \" $3 } $1 == \"chain\" { print t, $2 }'; }";
+const MARK: &str = "/var/lib/hatchery/pods";
+
+pub(crate) fn wishes(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    wishes.script(Script {
+        name: word("pods")?,
+        // The record is all there is to do; the mark goes with it.
+        check: format!("[ -e {MARK} ]"),
+        // Which chains of the packet filter were there before is remembered: empty ones of ours go too.
+        apply: format!("{CHAINS}\nchains >{MARK}"),
+        undo: format!(
+            "mark={MARK}\n{CHAINS}\n{}rm -f {MARK}\n",
+            include_str!("pods.sh")
+        ),
+        deadline: Duration::from_secs(120),
+    });
+    Ok(())
+}

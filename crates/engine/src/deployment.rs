@@ -1,0 +1,257 @@
+//! From a deploy file to a plan: everything is looked at, nothing is changed.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use hatchery_host::{
+    machine::{Machine, Managed},
+    script::Identity,
+    transport::ssh::Patience,
+};
+use hatchery_spec::{Cluster, cluster::Role};
+
+use crate::{
+    api,
+    package::{Bundles, Installation, Manifest as Brought, PackageKind, Problem},
+    plan::{self, Basis, Manifest, Plan},
+    preflight::{self, Finding, Manners, Reply, Severity},
+    reach::{self, Surroundings},
+    versions::Versions,
+};
+
+/// What is needed to look at a cluster.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The cluster that is wanted.
+    pub cluster: &'a Cluster,
+    /// For whom its machines are held.
+    pub identity: &'a Identity,
+    /// The control machine.
+    pub surroundings: &'a Surroundings,
+    /// Where paths begin that are not absolute.
+    pub base: PathBuf,
+    /// So many machines at the same time.
+    pub parallel: usize,
+}
+
+/// What was found.
+pub struct Survey {
+    /// The machines, in the cluster's order, connected where they answered.
+    pub machines: Vec<Arc<Machine>>,
+    /// What they answered.
+    pub replies: Vec<Reply>,
+    /// What there is to say about them.
+    pub findings: Vec<Finding>,
+    /// What each has of ours.
+    pub managed: Vec<Managed>,
+    /// What the cluster is made of.
+    pub versions: Versions,
+    /// What is to be done.
+    pub plan: Plan,
+    /// Machines that are left out, since they did not answer and the others can do without.
+    pub missing: Vec<usize>,
+}
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Something is missing on the control machine.
+    Reach(Vec<reach::Error>),
+    /// Machines are not as they must be.
+    Machines(Vec<Reply>, Vec<Finding>),
+    /// Archives are not as they must be, or versions do not go together.
+    Packages(Vec<Problem>),
+    /// A value cannot be told to a machine.
+    Plan(plan::Error),
+}
+
+/// Looks at everything. `heard` is told of each machine's answer as it comes.
+///
+/// # Errors
+/// All that stands against making the cluster, of the first kind that does.
+pub async fn survey(
+    request: &Request<'_>,
+    heard: impl FnMut(usize, &Reply),
+) -> Result<Survey, Refusal> {
+    let cluster = request.cluster;
+    let patience = Patience::default();
+    let machines = reach::machines(cluster, request.identity, request.surroundings, &patience)
+        .map_err(Refusal::Reach)?;
+    let manners = Manners {
+        parallel: request.parallel,
+        stay: true,
+        ..Manners::default()
+    };
+    let asking = preflight::ask(&machines, manners, heard);
+    let opening = open(
+        cluster.clone(),
+        request.base.clone(),
+        request.surroundings.home.join("cache"),
+    );
+    let (replies, opened) = tokio::join!(asking, opening);
+    let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
+    let findings = preflight::judge(cluster, request.identity, &answers);
+    let missing = missing(cluster, &replies);
+    if findings
+        .iter()
+        .any(|finding| is_fatal(finding, cluster, &missing))
+    {
+        return Err(Refusal::Machines(replies, findings));
+    }
+    let (bundles, versions) = opened.map_err(Refusal::Packages)?;
+    let mut problems = Vec::new();
+    let mut sites = BTreeMap::new();
+    for (place, (node, reply)) in cluster.machines().iter().zip(&replies).enumerate() {
+        let Ok((facts, _)) = reply else { continue };
+        let kind = PackageKind::from(facts.package_manager);
+        match bundles.installation(cluster, node, kind, &node.roles) {
+            Ok(installation) => {
+                sites.insert(place, (facts.clone(), installation));
+            }
+            Err(more) => problems.extend(more),
+        }
+    }
+    let manifests = match manifests(&bundles, cluster) {
+        Ok(manifests) => manifests,
+        Err(more) => {
+            problems.extend(more);
+            Vec::new()
+        }
+    };
+    if !problems.is_empty() {
+        return Err(Refusal::Packages(problems));
+    }
+    let images = images(sites.values().map(|(_, installation)| installation));
+    let basis = Basis {
+        cluster,
+        versions: &versions,
+        sites: &sites,
+        manifests: &manifests,
+        images: &images,
+    };
+    let plan = plan::make(&basis).map_err(Refusal::Plan)?;
+    let managed = replies.iter().map(|reply| match reply {
+        Ok((_, managed)) => managed.clone(),
+        Err(_) => Managed::default(),
+    });
+    Ok(Survey {
+        managed: managed.collect(),
+        machines: machines.into_iter().map(Arc::new).collect(),
+        replies,
+        findings,
+        versions,
+        plan,
+        missing,
+    })
+}
+
+/// Machines that did not answer and are only workers.
+fn missing(cluster: &Cluster, replies: &[Reply]) -> Vec<usize> {
+    let machines = cluster.machines().iter().zip(replies).enumerate();
+    machines
+        .filter(|(_, (node, reply))| {
+            reply.is_err() && node.roles.iter().all(|role| *role == Role::Worker)
+        })
+        .map(|(place, _)| place)
+        .collect()
+}
+
+/// A worker that is not there keeps nobody else waiting.
+fn is_fatal(finding: &Finding, cluster: &Cluster, missing: &[usize]) -> bool {
+    let is_missing = |name: &String| {
+        missing
+            .iter()
+            .any(|place| cluster.machines()[*place].name.as_str() == name)
+    };
+    finding.severity == Severity::Error && !finding.machines.iter().all(is_missing)
+}
+
+async fn open(
+    cluster: Cluster,
+    base: PathBuf,
+    cache: PathBuf,
+) -> Result<(Bundles, Versions), Vec<Problem>> {
+    let opened = tokio::task::spawn_blocking(move || {
+        let bundles = Bundles::open(&cluster, &base, &cache)?;
+        let versions = resolve(&cluster, &bundles)?;
+        Ok((bundles, versions))
+    });
+    opened
+        .await
+        .unwrap_or_else(|error| Err(vec![Problem::new(error.to_string(), "report this")]))
+}
+
+/// Versions are decided once: what the file says, else what the packages say.
+fn resolve(cluster: &Cluster, bundles: &Bundles) -> Result<Versions, Vec<Problem>> {
+    let brought = bundles.versions(cluster)?;
+    let wanted = cluster.kubernetes_version;
+    if let (Some(wanted), Some(found)) = (wanted, brought.kubernetes)
+        && (wanted.minor != found.minor
+            || wanted.patch.is_some_and(|patch| found.patch != Some(patch)))
+    {
+        return Err(vec![Problem::new(
+            format!("the file wants Kubernetes {wanted}, and its packages are {found}"),
+            "change kubernetes-version, or use other packages",
+        )]);
+    }
+    let Some(kubernetes) = brought.kubernetes.or(wanted) else {
+        return Err(vec![Problem::new(
+            "nothing says which version of Kubernetes is installed",
+            "write kubernetes-version: 1.NN into the deploy file",
+        )]);
+    };
+    let versions = Versions {
+        kubernetes,
+        containerd: brought.containerd,
+        etcd: brought.etcd,
+        coredns: brought.coredns,
+    };
+    let check = versions.check(cluster);
+    match check {
+        Ok(()) => Ok(versions),
+        Err(mismatches) => {
+            let problems = mismatches.into_iter();
+            Err(problems
+                .map(|mismatch| Problem::new(mismatch.what, mismatch.remedy))
+                .collect())
+        }
+    }
+}
+
+fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
+    let mut manifests = Vec::new();
+    let mut problems = Vec::new();
+    for brought in bundles.manifests(cluster)? {
+        let (name, text) = match brought {
+            Brought::Text { name, text } => (name, text),
+            Brought::Url(url) => {
+                problems.push(Problem::new(
+                    format!("{url} would have to be fetched from the web"),
+                    "put the manifest into the archive's file/ directory and name it there",
+                ));
+                continue;
+            }
+        };
+        match api::parse(&text) {
+            Ok(objects) => manifests.push(Manifest { name, objects }),
+            Err(error) => problems.push(Problem::new(
+                format!("{name}: {error}"),
+                "correct the manifest in the archive",
+            )),
+        }
+    }
+    if problems.is_empty() {
+        Ok(manifests)
+    } else {
+        Err(problems)
+    }
+}
+
+fn images<'a>(installations: impl Iterator<Item = &'a Installation>) -> Vec<String> {
+    let archives = installations.flat_map(|installation| &installation.images);
+    let mut images: Vec<_> = archives
+        .flat_map(|archive| archive.references().to_vec())
+        .collect();
+    images.sort();
+    images.dedup();
+    images
+}

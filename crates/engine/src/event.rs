@@ -1,0 +1,71 @@
+//! What is worth telling while a plan is carried out.
+
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A task begins.
+    Started {
+        /// Its place in the plan.
+        task: usize,
+        /// In a user's words.
+        title: String,
+        /// On which machine; none for the cluster's API.
+        machine: Option<String>,
+    },
+    /// A step of a task begins.
+    Step {
+        /// Which task.
+        task: usize,
+        /// On which machine.
+        machine: Option<String>,
+        /// In a user's words.
+        step: String,
+    },
+    /// A task is done.
+    Finished {
+        /// Which.
+        task: usize,
+        /// In a user's words.
+        title: String,
+        /// On which machine.
+        machine: Option<String>,
+        /// How many things changed.
+        changes: usize,
+        /// What went over the wire.
+        bytes: u64,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// A task failed.
+    Failed {
+        /// Which.
+        task: usize,
+        /// In a user's words.
+        title: String,
+        /// On which machine.
+        machine: Option<String>,
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: Option<String>,
+    },
+    /// A task is not begun, because another failed.
+    Skipped {
+        /// Which.
+        task: usize,
+        /// In a user's words.
+        title: String,
+        /// On which machine.
+        machine: Option<String>,
+        /// Because of which.
+        because: String,
+    },
+    /// Something the user should know.
+    Note {
+        /// In a sentence.
+        text: String,
+    },
+}

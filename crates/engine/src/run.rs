@@ -1,0 +1,367 @@
+//! Carries out a plan: whatever needs nothing unfinished runs, so many things at a time.
+//!
+//! A task that fails takes with it those that need it, and nothing else.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+use hatchery_host::{
+    machine::{Event as Told, Machine, Managed},
+    task::Task as HostTask,
+};
+use hatchery_spec::Cluster;
+use time::OffsetDateTime;
+use tokio::sync::{Mutex, OnceCell, Semaphore};
+
+use crate::{
+    api::{self, Access, Address, Api, Effect},
+    authorities::Authorities,
+    components::control_plane,
+    event::Event,
+    material::Material,
+    plan::{ApiWork, Plan, Work},
+};
+
+/// All that is needed to carry out a plan.
+pub struct Run<'a> {
+    /// What for.
+    pub cluster: &'a Cluster,
+    /// The cluster's machines, in its order.
+    pub machines: &'a [Arc<Machine>],
+    /// What each machine had of ours when it was asked.
+    pub managed: &'a [Managed],
+    /// Who signs.
+    pub authorities: &'a Authorities,
+    /// So many machines at the same time.
+    pub parallel: usize,
+    /// Who is told.
+    pub tell: &'a (dyn Fn(Event) + Send + Sync),
+    api: OnceCell<Api>,
+    /// One task at a time on each machine: a second one would only wait there.
+    turns: Vec<Mutex<()>>,
+}
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Tasks that failed or were not begun.
+    pub failed: Vec<Failure>,
+    /// How many things changed.
+    pub changes: usize,
+}
+
+/// A task that was not done.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// In a user's words.
+    pub title: String,
+    /// On which machine.
+    pub machine: Option<usize>,
+    /// Why.
+    pub reason: String,
+    /// What to do.
+    pub remedy: Option<String>,
+    /// Whether it was begun at all.
+    pub begun: bool,
+}
+
+/// What one task did.
+struct Done {
+    changes: usize,
+    bytes: u64,
+}
+
+/// Why one task was not done.
+struct Trouble {
+    reason: String,
+    remedy: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    /// Nothing is begun yet.
+    pub fn new(
+        cluster: &'a Cluster,
+        machines: &'a [Arc<Machine>],
+        managed: &'a [Managed],
+        authorities: &'a Authorities,
+        parallel: usize,
+        tell: &'a (dyn Fn(Event) + Send + Sync),
+    ) -> Self {
+        Self {
+            cluster,
+            machines,
+            managed,
+            authorities,
+            parallel,
+            tell,
+            api: OnceCell::new(),
+            turns: machines.iter().map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    /// Carries it out to the end, or as far as it goes.
+    pub async fn carry_out(&self, plan: &Plan) -> Outcome {
+        let room = Semaphore::new(self.parallel.max(1));
+        let mut outcome = Outcome::default();
+        let mut waiting: BTreeSet<usize> = (0..plan.tasks.len()).collect();
+        let (mut good, mut bad) = (BTreeSet::new(), BTreeSet::new());
+        let mut running: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Done, Trouble>)>> =
+            FuturesUnordered::new();
+        loop {
+            for number in waiting.clone() {
+                let task = &plan.tasks[number];
+                if let Some(cause) = task.needs.iter().find(|need| bad.contains(&need.0)) {
+                    waiting.remove(&number);
+                    bad.insert(number);
+                    let because = &plan.tasks[cause.0].title;
+                    self.skip(plan, number, because, &mut outcome);
+                    continue;
+                }
+                let done = |id: &usize| good.contains(id) || bad.contains(id);
+                if task.needs.iter().all(|need| good.contains(&need.0))
+                    && task.after.iter().all(|one| done(&one.0))
+                {
+                    waiting.remove(&number);
+                    let (room, good) = (&room, good.clone());
+                    let task = async move { (number, self.task(plan, number, room, &good).await) };
+                    running.push(task.boxed_local());
+                }
+            }
+            let Some((number, done)) = running.next().await else {
+                break;
+            };
+            match done {
+                Ok(done) => {
+                    good.insert(number);
+                    outcome.changes += done.changes;
+                }
+                Err(trouble) => {
+                    bad.insert(number);
+                    self.fail(plan, number, trouble, &mut outcome);
+                }
+            }
+        }
+        outcome
+    }
+
+    fn place(plan: &Plan, number: usize) -> Option<usize> {
+        match &plan.tasks[number].work {
+            Work::Machine { machine, .. } => Some(*machine),
+            Work::Api(_) => None,
+        }
+    }
+
+    fn name(&self, plan: &Plan, number: usize) -> Option<String> {
+        let place = Self::place(plan, number)?;
+        Some(self.cluster.machines()[place].name.to_string())
+    }
+
+    fn skip(&self, plan: &Plan, number: usize, because: &str, outcome: &mut Outcome) {
+        let title = plan.tasks[number].title.clone();
+        (self.tell)(Event::Skipped {
+            task: number,
+            title: title.clone(),
+            machine: self.name(plan, number),
+            because: because.to_owned(),
+        });
+        outcome.failed.push(Failure {
+            title,
+            machine: Self::place(plan, number),
+            reason: format!("not begun, since it needs “{because}”"),
+            remedy: None,
+            begun: false,
+        });
+    }
+
+    fn fail(&self, plan: &Plan, number: usize, trouble: Trouble, outcome: &mut Outcome) {
+        let title = plan.tasks[number].title.clone();
+        (self.tell)(Event::Failed {
+            task: number,
+            title: title.clone(),
+            machine: self.name(plan, number),
+            reason: trouble.reason.clone(),
+            remedy: trouble.remedy.clone(),
+        });
+        outcome.failed.push(Failure {
+            title,
+            machine: Self::place(plan, number),
+            reason: trouble.reason,
+            remedy: trouble.remedy,
+            begun: true,
+        });
+    }
+
+    async fn task(
+        &self,
+        plan: &Plan,
+        number: usize,
+        room: &Semaphore,
+        good: &BTreeSet<usize>,
+    ) -> Result<Done, Trouble> {
+        let task = &plan.tasks[number];
+        let machine = self.name(plan, number);
+        let begin = Instant::now();
+        let started = || {
+            (self.tell)(Event::Started {
+                task: number,
+                title: task.title.clone(),
+                machine: machine.clone(),
+            });
+        };
+        let step = |step: &str| {
+            (self.tell)(Event::Step {
+                task: number,
+                machine: machine.clone(),
+                step: step.to_owned(),
+            });
+        };
+        let done = match &task.work {
+            Work::Machine {
+                machine,
+                owner,
+                wishes,
+            } => {
+                let _turn = self.turns[*machine].lock().await;
+                // Nobody closes it.
+                let _permit = room.acquire().await;
+                started();
+                let material = Material {
+                    authorities: self.authorities,
+                    cluster: self.cluster.id.as_str(),
+                    managed: &self.managed[*machine],
+                    now: OffsetDateTime::now_utc(),
+                };
+                let made = material.make(wishes, true).map_err(Trouble::plain)?;
+                let work = HostTask::new(owner.clone(), made.operations).map_err(Trouble::plain)?;
+                let watch = |told: Told<'_>| match told {
+                    Told::Step { title } => step(title),
+                    Told::Waiting { run } => step(&format!("waiting for run {run}")),
+                    Told::Fenced { run } => {
+                        step(&format!("ended run {run}, to which nobody listened"));
+                    }
+                    Told::Lost { reason } => step(&format!("connecting again: {reason}")),
+                };
+                let report = self.machines[*machine].apply(&work, &watch).await;
+                let report = report.map_err(|error| Trouble {
+                    remedy: error.remedy(),
+                    reason: error.to_string(),
+                })?;
+                Done {
+                    changes: report.changes(),
+                    bytes: report.bytes_sent,
+                }
+            }
+            Work::Api(work) => {
+                started();
+                let changes = self.ask(work, good, &step).await.map_err(|error| Trouble {
+                    remedy: error.remedy(),
+                    reason: error.to_string(),
+                })?;
+                Done { changes, bytes: 0 }
+            }
+        };
+        (self.tell)(Event::Finished {
+            task: number,
+            title: task.title.clone(),
+            machine,
+            changes: done.changes,
+            bytes: done.bytes,
+            seconds: begin.elapsed().as_secs_f64(),
+        });
+        Ok(done)
+    }
+
+    async fn ask(
+        &self,
+        work: &ApiWork,
+        good: &BTreeSet<usize>,
+        step: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<usize, api::Error> {
+        let api = self.api(step).await?;
+        let changed = |effect: &Effect| usize::from(*effect != Effect::Unchanged);
+        let mut changes = 0;
+        match work {
+            ApiWork::Apply(manifests) => {
+                for manifest in manifests {
+                    let applied = api.apply(&manifest.objects, true).await?;
+                    changes += applied
+                        .iter()
+                        .map(|one| changed(&one.effect))
+                        .sum::<usize>();
+                }
+            }
+            ApiWork::Nodes(nodes) => {
+                let nodes: Vec<_> = nodes
+                    .iter()
+                    .filter(|node| good.contains(&node.task.0))
+                    .collect();
+                let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+                api.nodes_ready(&names, NODE, step).await?;
+                for node in nodes {
+                    changes += changed(
+                        &api.label_and_taint(&node.name, &node.labels, &node.taints)
+                            .await?,
+                    );
+                }
+            }
+            ApiWork::RolledOut(workloads) => {
+                for one in workloads {
+                    api.rolled_out(one.kind, &one.namespace, &one.name, ROLLOUT, step)
+                        .await?;
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The cluster's API, by way of the first master.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is not ready within two minutes.
+    pub async fn api(&self, step: &(dyn Fn(&str) + Send + Sync)) -> Result<&Api, api::Error> {
+        let connect = || async {
+            let master = self.cluster.first_master();
+            let machines = self.cluster.machines();
+            let place = machines
+                .iter()
+                .position(|node| node.name == master.name)
+                .unwrap_or_default();
+            let leaf = self
+                .authorities
+                .cluster
+                .issue(&control_plane::administrator(), OffsetDateTime::now_utc());
+            let leaf = leaf.map_err(|error| api::Error::Credentials {
+                what: "the cluster's authority",
+                reason: error.to_string(),
+            })?;
+            let api = Api::connect(Access {
+                machine: Arc::clone(&self.machines[place]),
+                server: Address::new("127.0.0.1", 6443),
+                direct: Some(Address::new(master.address.to_string(), 6443)),
+                authority_pem: self.authorities.cluster.cert_pem().to_owned(),
+                admin: leaf,
+            })?;
+            api.ready(Duration::from_secs(120), step).await?;
+            Ok(api)
+        };
+        self.api.get_or_try_init(connect).await
+    }
+}
+
+/// A node has so long to come up.
+const NODE: Duration = Duration::from_secs(300);
+/// Pods have so long.
+const ROLLOUT: Duration = Duration::from_secs(300);
+
+impl Trouble {
+    fn plain(error: impl std::fmt::Display) -> Self {
+        Self {
+            reason: error.to_string(),
+            remedy: None,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a machine is to have, before there are any secrets in it.
+//!
+//! A wish can be printed, compared and kept in a plan. Private keys and certificates are named, not held: they come
+//! from [`crate::authorities`] at the last moment, and a certificate that is still good stays as it is.
+
+use hatchery_host::{
+    content::Content,
+    operation::{Access, Directory, File, Operation, Script, Sysctl, Unit, UnitName, ValueError},
+    path::{Error as PathError, MachinePath, Word, WordError},
+};
+use hatchery_pki::Request;
+use snafu::Snafu;
+
+/// One thing that a machine is to have.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// Without any secret.
+    Operation(Operation),
+    /// A certificate with its key.
+    Leaf(Leaf),
+    /// A file of the cluster's own.
+    Secret(SecretFile),
+}
+
+/// Which authority signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issuer {
+    /// The cluster's own.
+    Cluster,
+    /// That of aggregated API servers.
+    FrontProxy,
+    /// etcd's.
+    Etcd,
+}
+
+/// A certificate with its key, and perhaps a kubeconfig that holds both.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// Who signs it.
+    pub issuer: Issuer,
+    /// What it says.
+    pub request: Request,
+    /// Where it lies.
+    pub certificate: MachinePath,
+    /// Where its key lies.
+    pub key: MachinePath,
+    /// A file for `kubectl`.
+    pub kubeconfig: Option<Kubeconfig>,
+}
+
+/// A kubeconfig with an embedded certificate.
+#[derive(Clone, Debug)]
+pub struct Kubeconfig {
+    /// Where it lies.
+    pub path: MachinePath,
+    /// The user's name in it.
+    pub user: String,
+    /// Where the API is.
+    pub server: String,
+}
+
+/// A file of the cluster's own.
+#[derive(Clone, Debug)]
+pub struct SecretFile {
+    /// Where it lies.
+    pub path: MachinePath,
+    /// Which.
+    pub what: Secret,
+}
+
+/// What the authorities hold beside leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// The certificate of an authority.
+    Certificate(Issuer),
+    /// The cluster's signing key, for the masters' signer.
+    ClusterKey,
+    /// What signs service accounts' tokens.
+    ServiceAccountKey,
+    /// What verifies them.
+    ServiceAccountPublicKey,
+    /// How the API server encrypts what it stores.
+    EncryptionConfiguration,
+}
+
+impl Secret {
+    /// Whether others may read it.
+    pub fn is_public(self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::ServiceAccountPublicKey)
+    }
+}
+
+/// A wish that no machine can fulfil, because of a value in it.
+#[derive(Debug, Snafu)]
+#[snafu(display("{message}"))]
+pub struct Error {
+    message: String,
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Self {
+        Self {
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<WordError> for Error {
+    fn from(error: WordError) -> Self {
+        Self {
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<ValueError> for Error {
+    fn from(error: ValueError) -> Self {
+        Self {
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Wishes being collected.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes(pub Vec<Wish>);
+
+impl Wishes {
+    pub(crate) fn operation(&mut self, operation: Operation) {
+        self.0.push(Wish::Operation(operation));
+    }
+
+    /// A file of root's with this text.
+    pub(crate) fn file(
+        &mut self,
+        path: &str,
+        mode: u16,
+        text: impl Into<String>,
+    ) -> Result<(), Error> {
+        self.operation(Operation::File(File {
+            path: MachinePath::new(path)?,
+            content: Content::bytes(text.into().into_bytes()),
+            access: Access::root(mode)?,
+        }));
+        Ok(())
+    }
+
+    /// A directory whose contents are ours.
+    pub(crate) fn own_directory(&mut self, path: &str, mode: u16) -> Result<(), Error> {
+        self.operation(Operation::Directory(Directory {
+            path: MachinePath::new(path)?,
+            access: Access::root(mode)?,
+            contents_are_ours: true,
+        }));
+        Ok(())
+    }
+
+    /// A service with its unit file; it is restarted when that or one of the files changes.
+    pub(crate) fn service(
+        &mut self,
+        name: &str,
+        text: String,
+        files: &[&str],
+    ) -> Result<(), Error> {
+        let unit = format!("/etc/systemd/system/{name}.service");
+        self.file(&unit, 0o644, text)?;
+        let mut restart_on = vec![MachinePath::new(unit)?];
+        for file in files {
+            restart_on.push(MachinePath::new(*file)?);
+        }
+        self.operation(Operation::Unit(Unit {
+            name: UnitName::new(format!("{name}.service"))?,
+            enabled: Some(true),
+            running: Some(true),
+            restart_on,
+        }));
+        Ok(())
+    }
+
+    pub(crate) fn sysctl(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        self.operation(Operation::Sysctl(Sysctl::new(name, value)?));
+        Ok(())
+    }
+
+    pub(crate) fn script(&mut self, script: Script) {
+        self.operation(Operation::Script(script));
+    }
+
+    pub(crate) fn secret(&mut self, path: &str, what: Secret) -> Result<(), Error> {
+        let path = MachinePath::new(path)?;
+        self.0.push(Wish::Secret(SecretFile { path, what }));
+        Ok(())
+    }
+
+    /// A certificate at `BASE.crt` with its key at `BASE.key`.
+    pub(crate) fn leaf(
+        &mut self,
+        issuer: Issuer,
+        base: &str,
+        request: Request,
+    ) -> Result<(), Error> {
+        self.leaf_with(issuer, base, request, None)
+    }
+
+    pub(crate) fn leaf_with(
+        &mut self,
+        issuer: Issuer,
+        base: &str,
+        request: Request,
+        kubeconfig: Option<Kubeconfig>,
+    ) -> Result<(), Error> {
+        self.0.push(Wish::Leaf(Leaf {
+            issuer,
+            request,
+            certificate: MachinePath::new(format!("{base}.crt"))?,
+            key: MachinePath::new(format!("{base}.key"))?,
+            kubeconfig,
+        }));
+        Ok(())
+    }
+}
+
+/// A word that is known to be one.
+pub(crate) fn word(text: &str) -> Result<Word, Error> {
+    Ok(Word::new(text)?)
+}
