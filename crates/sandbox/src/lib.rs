@@ -27,6 +27,7 @@ pub mod packages;
 mod process;
 pub mod progress;
 pub mod settings;
+pub mod snapshot;
 pub mod ssh;
 pub mod ssh_directory;
 pub mod subnet;

@@ -12,11 +12,14 @@ use crate::{
 };
 
 const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
+/// It makes the directory by itself; at the usual place it would stay behind.
+const VOLUME_PLUGINS: &str = "/etc/kubernetes/volume-plugins";
 const USER: &str = "system:kube-controller-manager";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/controller-manager");
     wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
+    wishes.own_directory(VOLUME_PLUGINS, 0o755)?;
     wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
     let id = site.cluster.id.as_str();
     wishes.file(
@@ -59,6 +62,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("cluster-signing-cert-file", CA.into()),
         ("cluster-signing-key-file", format!("{PKI}/ca.key")),
         ("controllers", "*,bootstrapsigner,tokencleaner".into()),
+        ("flex-volume-plugin-dir", VOLUME_PLUGINS.into()),
         ("kubeconfig", KUBECONFIG.into()),
         ("leader-elect", "true".into()),
         ("profiling", "false".into()),

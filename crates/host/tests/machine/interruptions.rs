@@ -18,12 +18,12 @@ use hatchery_host::{
 use hatchery_sandbox::{
     fault::Fault as MachineFault,
     settings::{System, Wish},
+    snapshot::Snapshot,
 };
 use tokio::process::Command;
 
 use crate::{
     lab::{Bench, word},
-    snapshot::Snapshot,
     work,
 };
 
@@ -73,7 +73,7 @@ async fn bench(name: &str) -> (Bench, Snapshot) {
         .fault(&machine, MachineFault::Start)
         .await
         .unwrap();
-    let before = Snapshot::of(&bench.lab.machines[0]).await;
+    let before = Snapshot::of(&bench.lab.machines[0]).await.unwrap();
     (bench, before)
 }
 
@@ -108,7 +108,7 @@ async fn recover(bench: &Bench, before: &Snapshot, round: usize, when: &str) {
         .await
         .unwrap_or_else(|error| panic!("{when}: {error}"));
     assert!(undone.left.is_empty(), "{when}: {:?}", undone.left);
-    let now = Snapshot::of(&bench.lab.machines[0]).await;
+    let now = Snapshot::of(&bench.lab.machines[0]).await.unwrap();
     now.assert_same(before, when);
     machine.disconnect().await;
 }

@@ -11,7 +11,6 @@ mod interruptions;
 mod lab;
 mod refusals;
 mod services;
-mod snapshot;
 mod work;
 
 use std::{sync::Mutex, time::Duration};
@@ -19,14 +18,16 @@ use std::{sync::Mutex, time::Duration};
 use hatchery_host::machine::{Event, Outlook};
 use hatchery_sandbox::settings::{Sudo, System, Wish};
 
-use crate::{lab::Bench, snapshot::Snapshot};
+use hatchery_sandbox::snapshot::Snapshot;
+
+use crate::lab::Bench;
 
 async fn there_and_back(name: &str, wish: Wish) {
     let bench = Bench::new(name, 1, wish).await;
     let machine = bench.machine(0);
     let node = &bench.lab.machines[0];
     bench.furnish(node).await;
-    let before = Snapshot::of(node).await;
+    let before = Snapshot::of(node).await.unwrap();
 
     let (facts, managed) = machine.facts(Duration::from_secs(30)).await.unwrap();
     assert_eq!(facts.names.hostname.as_deref(), Some(node.name.as_str()));
@@ -38,6 +39,7 @@ async fn there_and_back(name: &str, wish: Wish) {
     let expected = outlook.iter().filter(|o| **o != Outlook::Unchanged).count();
     Snapshot::of(node)
         .await
+        .unwrap()
         .assert_same(&before, "facts and looking change nothing");
 
     let steps = Mutex::new(0);
@@ -85,7 +87,10 @@ async fn there_and_back(name: &str, wish: Wish) {
     let undone = machine.undo(&[], Duration::from_secs(120)).await.unwrap();
     assert!(undone.left.is_empty(), "{:?}", undone.left);
     assert!(undone.kept.is_empty(), "{:?}", undone.kept);
-    Snapshot::of(node).await.assert_same(&before, "undone");
+    Snapshot::of(node)
+        .await
+        .unwrap()
+        .assert_same(&before, "undone");
     machine.disconnect().await;
 }
 

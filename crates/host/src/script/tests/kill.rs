@@ -88,6 +88,15 @@ fn failing_script() -> Operation {
     })
 }
 
+/// One worker less is busy.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 fn assert_put_back(place: &Place, before: &Snapshot, when: &str) {
     let undone = place.undo(&[]);
     assert_eq!(undone.end.as_deref(), Some("ok"), "{when}: {undone:?}");
@@ -128,6 +137,8 @@ fn die_everywhere(way: Way) -> (usize, usize) {
                         }
                         range
                     };
+                    // Also when this one panics, so that the others do not wait for it.
+                    let _done = range.is_some().then(|| Done(&busy));
                     let Some((low, low_state, high, high_state)) = range else {
                         if busy.load(Ordering::SeqCst) == 0 {
                             break;
@@ -142,7 +153,6 @@ fn die_everywhere(way: Way) -> (usize, usize) {
                         ranges.push((low, low_state, middle, found.clone()));
                         ranges.push((middle, found, high, high_state));
                     }
-                    busy.fetch_sub(1, Ordering::SeqCst);
                 }
             });
         }

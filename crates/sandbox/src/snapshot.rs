@@ -1,10 +1,8 @@
-//! Everything about a machine that a later user could notice.
+//! Everything about a machine that a later user could notice, for tests that compare before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hatchery_sandbox::lab::Machine;
-
-use crate::lab::inside;
+use crate::{docker, lab::Machine};
 
 /// Left out, because they are not ours: what is in memory only (`/run`, `/tmp`, `/proc`, `/sys`, `/dev`), logs, caches, and
 /// what a package manager keeps for itself: its database and lists, the library cache, the users it made, and the state of
@@ -32,25 +30,36 @@ echo == network
 cat /etc/hosts /etc/resolv.conf; hostname
 iptables-save 2>/dev/null | grep -v '^#\|127\.0\.0\.11\|^:' || true
 nft list ruleset 2>/dev/null | grep -v '127\.0\.0\.11' || true
+ip -o link show | sed 's/^[0-9]*: //;s/@.*//;s/:.*//' | sort
+ip route | sort
 echo == modules
 ls /sys/module | sort
+echo == mounts
+cut -d ' ' -f 2,3 /proc/self/mounts | sort
+echo == processes
+ps ax -o comm= | grep -v '^\(ps\|bash\|grep\|sort\|awk\|sed\|cut\|tr\|find\|xargs\|sshd\|sleep\|(sd-pam)\|systemd\)$' | sort -u
+echo == groups
+find /sys/fs/cgroup -maxdepth 3 -name 'kube*' | sort
 "#;
 
+/// What a machine was like at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Snapshot(BTreeMap<String, String>);
+pub struct Snapshot(BTreeMap<String, String>);
 
 impl Snapshot {
-    pub(crate) async fn of(machine: &Machine) -> Self {
-        let text = inside(machine, WALK).await;
+    /// Looks at a machine.
+    ///
+    /// # Errors
+    /// When the machine does not run.
+    pub async fn of(machine: &Machine) -> Result<Self, docker::Error> {
+        let text = docker::run(&["exec", &machine.container(), "bash", "-c", WALK]).await?;
         let mut section = "files".to_owned();
         let mut found = BTreeMap::new();
-        let mut count = 0;
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("== ") {
                 name.clone_into(&mut section);
                 continue;
             }
-            count += 1;
             // Keyed by the path where there is one, so that a difference is shown as a change.
             let key = match section.as_str() {
                 "files" => line
@@ -65,14 +74,13 @@ impl Snapshot {
                 line.to_owned(),
             );
         }
-        assert!(count > 3000, "a machine has more than {count} lines");
-        Self(found)
+        Ok(Self(found))
     }
 
-    pub(crate) fn assert_same(&self, before: &Self, when: &str) {
+    /// What is not as it was, each with before and now; at most thirty.
+    pub fn differences(&self, before: &Self) -> Vec<String> {
         let keys: BTreeSet<_> = self.0.keys().chain(before.0.keys()).collect();
-        let differing: Vec<_> = keys
-            .into_iter()
+        keys.into_iter()
             .filter(|key| self.0.get(*key) != before.0.get(*key))
             .take(30)
             .map(|key| {
@@ -82,7 +90,21 @@ impl Snapshot {
                     self.0.get(key)
                 )
             })
-            .collect();
-        assert!(differing.is_empty(), "{when}:\n{}", differing.join("\n"));
+            .collect()
+    }
+
+    /// Nothing is otherwise than it was.
+    ///
+    /// # Panics
+    /// When something is, or when there was nearly nothing to compare.
+    pub fn assert_same(&self, before: &Self, when: &str) {
+        let count = self.0.len();
+        assert!(count > 3000, "a machine has more than {count} lines");
+        let differences = self.differences(before);
+        assert!(
+            differences.is_empty(),
+            "{when}:\n{}",
+            differences.join("\n")
+        );
     }
 }

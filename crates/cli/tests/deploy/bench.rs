@@ -1,0 +1,196 @@
+//! A sandbox, its deploy file, and the program run on it.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use hatchery_sandbox::{
+    docker,
+    fault::Fault,
+    fixtures,
+    lab::{Machine, Options},
+    snapshot::Snapshot,
+    test_lab::TestLab,
+};
+
+/// About as long as a deployment takes here, from the first connection on.
+pub(crate) const DEPLOY_TAKES: Duration = Duration::from_secs(25);
+
+pub(crate) struct Bench {
+    pub(crate) lab: TestLab,
+    pub(crate) id: String,
+    file: PathBuf,
+}
+
+/// The disk that machines here share may be fuller than a kubelet likes.
+const ROOM: &str = "config-extra-args:
+  - name: kubelet
+    extra-args:
+      \"--eviction-hard\": nodefs.available<1%,imagefs.available<1%,memory.available<50Mi
+      \"--image-gc-high-threshold\": 100
+";
+
+impl Bench {
+    /// Machines with the sandbox's own deploy file, changed.
+    pub(crate) async fn new(name: &str, machines: usize, change: impl Fn(&str) -> String) -> Self {
+        Self::with(Options::new(name.parse().unwrap(), machines), change).await
+    }
+
+    pub(crate) async fn with(options: Options, change: impl Fn(&str) -> String) -> Self {
+        fixtures::ensure(&["packages-new"]).await.unwrap();
+        let lab = TestLab::up(options).await.unwrap();
+        let file = lab.home().join("deploy.yaml");
+        let text = fs::read_to_string(lab.deploy_file()).unwrap();
+        fs::write(&file, change(&text) + ROOM).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let id = lab.options().name.to_string();
+        Self { lab, id, file }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.lab.home()
+    }
+
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
+        command
+            .args(arguments.split_whitespace())
+            .arg("-f")
+            .arg(&self.file)
+            .env("HATCHERY_HOME", self.home())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end, which has to be this; gives what it printed.
+    pub(crate) fn hatchery(&self, code: i32, arguments: &str) -> String {
+        let output = self.command(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments}: {text}{errors}"
+        );
+        text + &errors
+    }
+
+    pub(crate) async fn kill_deploy(&self, after: Duration) {
+        let mut child = self
+            .command("deploy")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(after).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// A machine loses its power in the middle; the command ends as it can.
+    pub(crate) async fn cut_power_during_deploy(&self, machine: usize, after: Duration) {
+        let mut child = self
+            .command("deploy")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(after).await;
+        let name = &self.lab.machines[machine].name;
+        self.lab.fault(name, Fault::Stop).await.unwrap();
+        self.lab.fault(name, Fault::Start).await.unwrap();
+        tokio::task::spawn_blocking(move || child.wait().unwrap())
+            .await
+            .unwrap();
+    }
+
+    /// Runs a command on a machine, behind SSH's back.
+    pub(crate) async fn inside(&self, machine: usize, script: &str) -> String {
+        let container = self.lab.machines[machine].container();
+        docker::run(&["exec", &container, "bash", "-c", script])
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn kubectl(&self, arguments: &str) -> String {
+        let command = format!(
+            "kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}"
+        );
+        self.inside(0, &command).await
+    }
+
+    /// Until it succeeds, within a minute or so.
+    pub(crate) async fn eventually(&self, machine: usize, script: &str) -> String {
+        let container = self.lab.machines[machine].container();
+        let mut last = String::new();
+        for _ in 0..180 {
+            match docker::run(&["exec", &container, "bash", "-c", script]).await {
+                Ok(text) => return text,
+                Err(error) => last = error.to_string(),
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("{script}: {last}");
+    }
+
+    pub(crate) async fn snapshots(&self) -> Vec<Snapshot> {
+        let mut snapshots = Vec::new();
+        for machine in &self.lab.machines {
+            snapshots.push(Snapshot::of(machine).await.unwrap());
+        }
+        snapshots
+    }
+
+    /// Which process each service is, on all machines.
+    pub(crate) async fn started(&self) -> Vec<String> {
+        let units = "etcd kube-apiserver kube-controller-manager kube-scheduler containerd kubelet kube-proxy";
+        let script = format!(
+            "for u in {units}; do echo $u.service $(systemctl show -p MainPID --value $u); done"
+        );
+        let mut all = Vec::new();
+        for number in 0..self.lab.machines.len() {
+            let text = self.inside(number, &script).await;
+            all.extend(text.lines().map(|line| format!("{number} {line}")));
+        }
+        all
+    }
+
+    pub(crate) fn machine(&self, number: usize) -> &Machine {
+        &self.lab.machines[number]
+    }
+}
+
+/// A small generator is enough to choose moments.
+pub(crate) struct Seed(u64);
+
+/// A random one that is printed; `HATCHERY_SEED` repeats it.
+pub(crate) fn seed(what: &str) -> Seed {
+    let given = env::var("HATCHERY_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let seed = given.unwrap_or(now) | 1;
+    eprintln!("{what}: HATCHERY_SEED={seed}");
+    Seed(seed)
+}
+
+impl Seed {
+    pub(crate) fn below(&mut self, limit: Duration) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        limit.mul_f64((self.0 >> 11) as f64 / (1_u64 << 53) as f64)
+    }
+}
+
+/// How often; `HATCHERY_ROUNDS` asks for more.
+pub(crate) fn rounds(usual: usize) -> usize {
+    let asked = env::var("HATCHERY_ROUNDS").ok();
+    asked
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(usual)
+}

@@ -1,0 +1,105 @@
+//! Clusters made, seen working and taken away again by the program, on real machines.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail loudly"
+)]
+
+mod bench;
+mod secrets;
+mod workload;
+
+use hatchery_sandbox::snapshot::Snapshot;
+
+use crate::bench::Bench;
+
+/// The cluster of the manual's first chapter, from an offline package: made, used, made again, changed by hand, removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_master_and_one_worker() {
+    let bench = Bench::new("t-deploy", 2, |text| {
+        // Nothing as it usually is, so that a value written down somewhere is found out.
+        text.replace("10.244.0.0/16", "10.77.0.0/16")
+            .replace("10.32.0.", "10.88.0.")
+            .replace("cluster.local", "site.test")
+            .replace(
+                "corednstype: binary",
+                "corednstype: pod\n    imageversion: 1.15.0\n    replicas: 2",
+            )
+    })
+    .await;
+    let before = bench.snapshots().await;
+
+    let watched = secrets::Watch::begin(&bench);
+    let made = bench.hatchery(0, "deploy");
+    let seen = watched.end().await;
+    assert!(made.contains("is up: Kubernetes 1.37.0"), "{made}");
+    workload::works(&bench, "site.test", "10.77.", "10.88.").await;
+    secrets::are_nowhere(&bench, &[&made, &seen]).await;
+
+    // Again: nothing changes and nothing is restarted.
+    let running = bench.started().await;
+    let again = bench.hatchery(0, "deploy");
+    assert!(again.contains("nothing had to be changed"), "{again}");
+    assert_eq!(bench.started().await, running);
+
+    // What somebody changed by hand is put right, and only what needs it is restarted.
+    bench
+        .inside(1, "echo '# by hand' >>/etc/kubernetes/kubelet_config.yaml; chmod 600 /etc/kubernetes/kube-proxy.conf; chmod 644 /etc/kubernetes/kube-proxy.conf")
+        .await;
+    let repaired = bench.hatchery(0, "deploy");
+    let changes = repaired
+        .lines()
+        .find(|line| line.contains("-2: worker:"))
+        .unwrap();
+    assert!(
+        changes.contains("4 changes") || changes.contains("3 changes"),
+        "{repaired}"
+    );
+    let now = bench.started().await;
+    let restarted: Vec<_> = now
+        .iter()
+        .filter(|unit| !running.contains(unit))
+        .map(|unit| unit.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert!(
+        restarted.iter().all(|unit| unit.starts_with("1 ")),
+        "{restarted:?}"
+    );
+    assert!(
+        restarted.contains(&"1 kubelet.service".to_owned()),
+        "{restarted:?}"
+    );
+
+    let gone = bench.hatchery(0, "cleanup --yes");
+    assert!(gone.contains("is gone"), "{gone}");
+    for (machine, before) in bench.lab.machines.iter().zip(&before) {
+        let now = Snapshot::of(machine).await.unwrap();
+        now.assert_same(before, &format!("{} after cleanup", machine.name));
+    }
+    assert!(!bench.home().join("clusters").join(&bench.id).exists());
+}
+
+/// The process is killed at random moments, then the same command again: a working cluster.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_and_run_again() {
+    let bench = Bench::new("t-again", 2, str::to_owned).await;
+    let mut seed = bench::seed("killed deploys");
+    for round in 0..bench::rounds(3) {
+        let after = seed.below(bench::DEPLOY_TAKES);
+        if round % 2 == 1 {
+            bench.cut_power_during_deploy(1, after).await;
+        } else {
+            bench.kill_deploy(after).await;
+        }
+        let made = bench.hatchery(0, "deploy");
+        assert!(
+            made.contains("is up"),
+            "round {round} after {after:?}: {made}"
+        );
+        let nodes = bench.kubectl("get nodes --no-headers").await;
+        assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
+        bench.hatchery(0, "cleanup --yes");
+    }
+}

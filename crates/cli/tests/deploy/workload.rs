@@ -1,0 +1,128 @@
+//! What a user does with a cluster: pods on every node that reach each other in every way.
+
+use crate::bench::Bench;
+
+/// Pods on both nodes talk to each other by pod address, Service address and name; from outside by NodePort; logs, exec and
+/// port-forward; a name outside is resolved.
+pub(crate) async fn works(bench: &Bench, domain: &str, pods: &str, services: &str) {
+    let nodes = bench.kubectl("get nodes --no-headers").await;
+    assert_eq!(
+        nodes.matches(" Ready ").count(),
+        bench.lab.machines.len(),
+        "{nodes}"
+    );
+    let mut manifest = String::from(SERVICE);
+    for machine in &bench.lab.machines {
+        manifest += &POD.replace("NODE", &machine.name);
+    }
+    bench
+        .inside(0, &format!("cat >/tmp/trial.yaml <<'END'\n{manifest}\nEND"))
+        .await;
+    bench
+        .eventually(0, &kubectl("get serviceaccount default"))
+        .await;
+    bench.kubectl("apply -f /tmp/trial.yaml").await;
+    bench
+        .kubectl("wait --for=condition=Ready pod -l app=trial --timeout=120s")
+        .await;
+
+    let addresses = bench
+        .kubectl("get pods -l app=trial -o jsonpath='{.items[*].status.podIP}'")
+        .await;
+    let service = bench
+        .kubectl("get service trial -o jsonpath='{.spec.clusterIP}'")
+        .await;
+    assert!(
+        addresses
+            .split_whitespace()
+            .all(|address| address.starts_with(pods)),
+        "{addresses}"
+    );
+    assert!(service.starts_with(services), "{service}");
+    for from in &bench.lab.machines {
+        let mut targets: Vec<_> = addresses
+            .split_whitespace()
+            .map(|address| format!("{address}:8080"))
+            .collect();
+        targets.push(format!("{service}:80"));
+        targets.push(format!("trial.default.svc.{domain}:80"));
+        for target in targets {
+            // Inside the pod, by Kubernetes' own test program: exec through the API server too.
+            let connect = format!(
+                "exec trial-{} -- /agnhost connect --timeout=5s {target}",
+                from.name
+            );
+            bench.eventually(0, &kubectl(&connect)).await;
+        }
+        let outside = bench.inside(0, "echo www.outside.test").await;
+        let resolve = format!(
+            "exec trial-{} -- /agnhost connect --timeout=5s {}:80",
+            from.name,
+            outside.trim()
+        );
+        bench.eventually(0, &kubectl(&resolve)).await;
+    }
+    let port = bench
+        .kubectl("get service trial -o jsonpath='{.spec.ports[0].nodePort}'")
+        .await;
+    for machine in &bench.lab.machines {
+        let url = format!("http://{}:{port}/hostname", machine.address);
+        let answer = curl(&url).await;
+        assert!(answer.starts_with("trial-"), "{url}: {answer}");
+    }
+    let first = &bench.machine(0).name;
+    let logs = bench
+        .kubectl(&format!("logs trial-{}", bench.machine(1).name))
+        .await;
+    assert!(logs.contains("8080"), "{logs}");
+    let forward = format!(
+        "timeout 20 {} & for i in $(seq 40); do curl -sf http://127.0.0.1:18080/hostname && exit 0; sleep 0.25; done; exit 1",
+        kubectl(&format!("port-forward pod/trial-{first} 18080:8080"))
+    );
+    let answer = bench.inside(0, &forward).await;
+    assert!(answer.contains(&format!("trial-{first}")), "{answer}");
+}
+
+fn kubectl(arguments: &str) -> String {
+    format!("kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}")
+}
+
+/// From the control machine, which is outside of the cluster.
+async fn curl(url: &str) -> String {
+    for _ in 0..20 {
+        let output = tokio::process::Command::new("curl")
+            .args(["-sf", "--max-time", "5", url])
+            .output()
+            .await
+            .unwrap();
+        if output.status.success() {
+            return String::from_utf8_lossy(&output.stdout).into_owned();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    panic!("{url} does not answer");
+}
+
+const SERVICE: &str = "apiVersion: v1
+kind: Service
+metadata: {name: trial}
+spec:
+  type: NodePort
+  selector: {app: trial}
+  ports: [{port: 80, targetPort: 8080}]
+";
+
+const POD: &str = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: trial-NODE, labels: {app: trial}}
+spec:
+  nodeName: NODE
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: agnhost
+    image: hatchery/agnhost:1.37.0
+    imagePullPolicy: Never
+    args: [netexec, --http-port=8080]
+    readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
+";
