@@ -101,7 +101,7 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
             cni_bin_dirs: cni_bin_dirs(draft)?,
         },
         kubelet: Kubelet {
-            serving_certificate: draft.kubelet_serving.unwrap_or(false),
+            serving_certificate: draft.kubelet_serving.unwrap_or(true),
         },
         kube_proxy: KubeProxy {
             mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),

@@ -97,7 +97,7 @@ pub struct Registries {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Kubelet {
-    /// Whether its serving certificate is signed by the cluster's authority.
+    /// Whether its serving certificate is signed by the cluster's authority, and verified by the API server.
     pub serving_certificate: bool,
 }
 

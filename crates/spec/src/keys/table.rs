@@ -34,7 +34,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("", "pause-image", Both, "image", "k8s.gcr.io/pause:3.2", "/runtime/pause_image", "The image that holds a pod's namespaces."),
     key("", "network-plugin", Both, "cni", "cni", "!", "Only cni is accepted: Kubernetes knows no other kind any more."),
     key("", "cni-bin-dir", Both, "absolute paths, comma separated", "/opt/cni/bin; in the manual's dialect /usr/libexec/cni", "/runtime/cni_bin_dirs", "Where CNI plugins are on the machines."),
-    key("", "enable-kubelet-serving", Current, "true or false", "false", "/kubelet/serving_certificate", "Whether kubelets serve with certificates of the cluster's authority."),
+    key("", "enable-kubelet-serving", Current, "true or false", "true", "/kubelet/serving_certificate", "Whether kubelets serve with certificates of the cluster's authority, which the API server then verifies."),
     key("", "runtime", Both, "docker, isulad or containerd", "docker", "/runtime/kind", "The container runtime; capitals do not matter."),
     key("", "runtime-endpoint", Current, "unix:// address", "the runtime's usual socket", "/runtime/endpoint", "The runtime's CRI socket."),
     key("", "registry-mirrors", Both, "list of registries", "none", "/runtime/registries/mirrors", "Registries that are asked before the image's own."),

@@ -232,7 +232,7 @@ impl Sheet<'_> {
             self.either("/usr/libexec/cni,/opt/cni/bin", "/opt/cni/bin"),
         );
         if !self.wish.classic {
-            page.set("", "enable-kubelet-serving", false);
+            page.set("", "enable-kubelet-serving", true);
         }
         page.off("", "kube-proxy", "{mode: iptables}");
     }

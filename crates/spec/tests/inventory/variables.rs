@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     ("pod_infra_image_tag", "", "3.9"),
     ("pod_infra_version", "", "3.9"),
     ("kube_image_repo", "", "a.example.org"),
-    ("kubelet_rotate_server_certificates", "", "true"),
+    ("kubelet_rotate_server_certificates", "", "false"),
     ("kubelet_custom_flags", "", "[--fail-swap-on=false]"),
     ("kube_kubeadm_apiserver_extra_args", "", "{profiling: false}"),
     ("kube_kubeadm_controller_extra_args", "", "{profiling: false}"),
