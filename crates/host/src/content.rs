@@ -188,6 +188,14 @@ impl Content {
         matches!(self.source, Source::Machine)
     }
 
+    /// The bytes, where they are held in memory.
+    pub fn in_memory(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// How many bytes.
     pub fn size(&self) -> u64 {
         self.size
