@@ -34,6 +34,13 @@ use crate::versions::Versions;
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
 /// The cluster's authority.
 pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// What is left of TLS 1.2 when everything weak is taken away; every version knows these. TLS 1.3 has no weak ones.
+pub(crate) const CIPHER_SUITES: [&str; 4] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+];
 
 /// One machine of a cluster, with all that decides what it needs.
 #[derive(Clone, Copy)]

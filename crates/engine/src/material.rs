@@ -77,6 +77,7 @@ impl Material<'_> {
         let text = match file.what {
             Secret::Certificate(issuer) => self.authority(issuer).cert_pem().to_owned(),
             Secret::ClusterKey => authorities.cluster.key_pem().expose_secret().to_owned(),
+            Secret::ClusterSigner => authorities.cluster.signer_pem(),
             Secret::ServiceAccountKey => authorities
                 .service_account
                 .private_pem()
@@ -89,8 +90,7 @@ impl Material<'_> {
                 .expose_secret()
                 .to_owned(),
         };
-        let mode = if file.what.is_public() { 0o644 } else { 0o600 };
-        Ok(put(&file.path, mode, Content::bytes(text.into_bytes()))?)
+        Ok(put(&file.path, Content::bytes(text.into_bytes()))?)
     }
 
     fn authority(&self, issuer: Issuer) -> &Authority {
@@ -102,13 +102,12 @@ impl Material<'_> {
     }
 
     fn leaf(&self, leaf: &Leaf, issue: bool, made: &mut Made) -> Result<(), Error> {
-        let mut files = vec![(&leaf.certificate, 0o644), (&leaf.key, 0o600)];
-        files.extend(leaf.kubeconfig.as_ref().map(|config| (&config.path, 0o600)));
+        let mut files = vec![&leaf.certificate, &leaf.key];
+        files.extend(leaf.kubeconfig.as_ref().map(|config| &config.path));
         let reason = match self.kept(leaf, &files) {
             Ok(hashes) => {
-                for ((path, mode), (hash, size)) in files.into_iter().zip(hashes) {
-                    made.operations
-                        .push(put(path, mode, Content::known(hash, size))?);
+                for (path, (hash, size)) in files.into_iter().zip(hashes) {
+                    made.operations.push(put(path, Content::known(hash, size))?);
                 }
                 return Ok(());
             }
@@ -116,9 +115,8 @@ impl Material<'_> {
         };
         made.issued.push((leaf.certificate.clone(), reason));
         if !issue {
-            for (path, mode) in files {
-                made.operations
-                    .push(put(path, mode, Content::bytes(Vec::new()))?);
+            for path in files {
+                made.operations.push(put(path, Content::bytes(Vec::new()))?);
             }
             return Ok(());
         }
@@ -130,9 +128,8 @@ impl Material<'_> {
         let key = issued.key_pem.expose_secret().as_bytes().to_vec();
         let certificate = issued.cert_pem.clone().into_bytes();
         made.operations
-            .push(put(&leaf.certificate, 0o644, Content::bytes(certificate))?);
-        made.operations
-            .push(put(&leaf.key, 0o600, Content::bytes(key))?);
+            .push(put(&leaf.certificate, Content::bytes(certificate))?);
+        made.operations.push(put(&leaf.key, Content::bytes(key))?);
         if let Some(config) = &leaf.kubeconfig {
             let text = hatchery_pki::Kubeconfig {
                 cluster: self.cluster.to_owned(),
@@ -144,15 +141,15 @@ impl Material<'_> {
             };
             let text = text.render().expose_secret().as_bytes().to_vec();
             made.operations
-                .push(put(&config.path, 0o600, Content::bytes(text))?);
+                .push(put(&config.path, Content::bytes(text))?);
         }
         Ok(())
     }
 
     /// What is there when all of it may stay, or why not.
-    fn kept(&self, leaf: &Leaf, files: &[(&MachinePath, u16)]) -> Result<Vec<(Hash, u64)>, String> {
+    fn kept(&self, leaf: &Leaf, files: &[&MachinePath]) -> Result<Vec<(Hash, u64)>, String> {
         let mut hashes = Vec::new();
-        for (path, _) in files {
+        for path in files {
             let known = self.resource(path).ok_or("there is none")?;
             let there = known
                 .state
@@ -188,10 +185,11 @@ impl Material<'_> {
     }
 }
 
-fn put(path: &MachinePath, mode: u16, content: Content) -> Result<Operation, ValueError> {
+/// A file of root's alone: whatever uses keys and certificates runs as root.
+fn put(path: &MachinePath, content: Content) -> Result<Operation, ValueError> {
     Ok(Operation::File(File {
         path: path.clone(),
         content,
-        access: Access::root(mode)?,
+        access: Access::root(0o600)?,
     }))
 }

@@ -131,7 +131,9 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
     let mut maker = Maker {
         basis: *basis,
         graph: Graph::default(),
-        notes: Vec::new(),
+        notes: containerd::note(basis.cluster, basis.versions)
+            .into_iter()
+            .collect(),
     };
     maker.machines()?;
     maker.api();

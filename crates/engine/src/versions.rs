@@ -3,7 +3,11 @@
 //! What changed from one Kubernetes to another is rows of [`Feature`], so that the components ask for a feature and
 //! never compare numbers themselves.
 
-use hatchery_spec::{Cluster, cluster::RuntimeKind, value::Version};
+use hatchery_spec::{
+    Cluster,
+    cluster::{KubeProxyMode, RuntimeKind},
+    value::Version,
+};
 use snafu::Snafu;
 
 use crate::package::Release;
@@ -42,10 +46,12 @@ pub enum Feature {
     EndpointSlices,
     /// kube-proxy can use nftables.
     NftablesProxy,
+    /// Pods and Services can have addresses of both families.
+    DualStack,
 }
 
 /// From which minor version, and until which (exclusively).
-const FEATURES: [(Feature, u32, u32); 9] = [
+const FEATURES: [(Feature, u32, u32); 10] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
     (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
@@ -55,6 +61,7 @@ const FEATURES: [(Feature, u32, u32); 9] = [
     (Feature::MasterTaint, 0, 25),
     (Feature::EndpointSlices, 21, NEVER),
     (Feature::NftablesProxy, 31, NEVER),
+    (Feature::DualStack, 21, NEVER),
 ];
 
 const NEVER: u32 = u32::MAX;
@@ -103,6 +110,19 @@ impl Versions {
                 );
             }
         }
+        if cluster.kube_proxy.mode == KubeProxyMode::Nftables && !self.has(Feature::NftablesProxy) {
+            refuse(
+                format!("kube-proxy of Kubernetes {kubernetes} does not use nftables"),
+                "use Kubernetes 1.31 or later, or kube-proxy: {mode: iptables}",
+            );
+        }
+        let dual = cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual();
+        if dual && !self.has(Feature::DualStack) {
+            refuse(
+                format!("Kubernetes {kubernetes} gives no addresses of both IPv4 and IPv6"),
+                "use Kubernetes 1.21 or later, or networks of one family",
+            );
+        }
         if let Some(coredns) = self.coredns
             && (coredns.major, coredns.minor) >= (1, 11)
             && !kubernetes.at_least(21)
@@ -140,6 +160,8 @@ pub struct Mismatch {
 
 #[cfg(test)]
 mod tests {
+    use hatchery_spec::{Input, read};
+
     use super::*;
 
     fn with(minor: u32) -> Versions {
@@ -153,6 +175,33 @@ mod tests {
             etcd: None,
             coredns: None,
         }
+    }
+
+    fn refused(minor: u32, more: &str) -> Vec<String> {
+        let text = format!(
+            "cluster-id: demo\nruntime: containerd\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: []\n{more}"
+        );
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        let cluster = reading.cluster.unwrap();
+        let mismatches = with(minor).check(&cluster).err().unwrap_or_default();
+        mismatches.into_iter().map(|one| one.what).collect()
+    }
+
+    #[test]
+    fn what_a_version_lacks_is_refused() {
+        let nftables = "kube-proxy: {mode: nftables}\n";
+        assert_eq!(
+            refused(30, nftables),
+            ["kube-proxy of Kubernetes 1.30 does not use nftables"]
+        );
+        assert_eq!(refused(31, nftables), [""; 0]);
+        let dual = "network: {podcidr: '10.244.0.0/16,fd00:2::/56'}\nservice: {cidr: '10.32.0.0/16,fd00:1::/112'}\n";
+        assert_eq!(
+            refused(20, dual),
+            ["Kubernetes 1.20 gives no addresses of both IPv4 and IPv6"]
+        );
+        assert_eq!(refused(21, dual), [""; 0]);
+        assert_eq!(refused(20, ""), [""; 0]);
     }
 
     #[test]

@@ -75,19 +75,14 @@ pub enum Secret {
     Certificate(Issuer),
     /// The cluster's signing key, for the masters' signer.
     ClusterKey,
+    /// The certificate of that key alone: the signer takes no chain.
+    ClusterSigner,
     /// What signs service accounts' tokens.
     ServiceAccountKey,
     /// What verifies them.
     ServiceAccountPublicKey,
     /// How the API server encrypts what it stores.
     EncryptionConfiguration,
-}
-
-impl Secret {
-    /// Whether others may read it.
-    pub fn is_public(self) -> bool {
-        matches!(self, Self::Certificate(_) | Self::ServiceAccountPublicKey)
-    }
 }
 
 /// A wish that no machine can fulfil, because of a value in it.
@@ -163,7 +158,7 @@ impl Wishes {
         files: &[&str],
     ) -> Result<(), Error> {
         let unit = format!("/etc/systemd/system/{name}.service");
-        self.file(&unit, 0o644, text)?;
+        self.file(&unit, 0o600, text)?;
         let mut restart_on = vec![MachinePath::new(unit)?];
         for file in files {
             restart_on.push(MachinePath::new(*file)?);

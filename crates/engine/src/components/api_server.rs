@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hatchery_pki::Request;
 use hatchery_spec::{cluster::Component, value::Host};
 
-use super::{CA, PKI, Site, etcd};
+use super::{CA, CIPHER_SUITES, PKI, Site, etcd};
 use crate::{
     arguments::Flags,
     unit_file::Service,
@@ -147,6 +147,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("service-cluster-ip-range", ranges.join(",")),
         ("service-node-port-range", "30000-32767".into()),
         ("tls-cert-file", pki("apiserver.crt")),
+        ("tls-cipher-suites", CIPHER_SUITES.join(",")),
         ("tls-min-version", "VersionTLS12".into()),
         ("tls-private-key-file", pki("apiserver.key")),
     ]);
@@ -214,6 +215,9 @@ rules:
   resources: [{group: '', resources: [events]}, {group: events.k8s.io, resources: [events]}]
 - level: None
   resources: [{group: coordination.k8s.io, resources: [leases]}]
+# Who reads secrets is worth knowing, whoever it is.
+- level: Metadata
+  resources: [{group: '', resources: [secrets, configmaps, serviceaccounts/token]}]
 - level: None
   verbs: [get, list, watch]
   userGroups: [system:nodes]

@@ -2,12 +2,17 @@
 
 use std::fmt::Write as _;
 
-use hatchery_spec::cluster::Component;
+use hatchery_spec::{
+    Cluster,
+    cluster::{Component, RuntimeKind},
+    value::AbsolutePath,
+};
 
 use super::Site;
 use crate::{
     arguments::Flags,
     unit_file::Service,
+    versions::Versions,
     wish::{Error, Wishes},
 };
 
@@ -59,6 +64,24 @@ fn is_second(site: &Site<'_>) -> bool {
     site.versions
         .containerd
         .is_none_or(|release| release.major >= 2)
+}
+
+/// Directories of plugins that this containerd does not look into: before 2.0 it knows only one.
+pub(crate) fn note(cluster: &Cluster, versions: &Versions) -> Option<String> {
+    let [first, others @ ..] = cluster.runtime.cni_bin_dirs.as_slice() else {
+        return None;
+    };
+    if others.is_empty()
+        || cluster.runtime.kind != RuntimeKind::Containerd
+        || versions.containerd.is_none_or(|release| release.major >= 2)
+    {
+        return None;
+    }
+    let others: Vec<_> = others.iter().map(AbsolutePath::as_str).collect();
+    Some(format!(
+        "containerd before 2.0 looks for CNI plugins in one directory: in {first}, not in {}",
+        others.join(" or ")
+    ))
 }
 
 /// Where its socket is, without `unix://`.

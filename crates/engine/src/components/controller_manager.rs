@@ -15,11 +15,14 @@ const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
 /// It makes the directory by itself; at the usual place it would stay behind.
 const VOLUME_PLUGINS: &str = "/etc/kubernetes/volume-plugins";
 const USER: &str = "system:kube-controller-manager";
+/// What it signs with. It refuses a file with more than one certificate, as the authority's own may be.
+const SIGNER: &str = "/etc/kubernetes/pki/ca-signer.crt";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/controller-manager");
     wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
     wishes.own_directory(VOLUME_PLUGINS, 0o755)?;
+    wishes.secret(SIGNER, Secret::ClusterSigner)?;
     wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
     let id = site.cluster.id.as_str();
     wishes.file(
@@ -39,7 +42,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     wishes.service(
         "kube-controller-manager",
         unit.render(),
-        &[KUBECONFIG, &leaf, CA, &key],
+        &[KUBECONFIG, &leaf, CA, SIGNER, &key],
     )
 }
 
@@ -59,7 +62,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("client-ca-file", CA.into()),
         ("cluster-cidr", list(cluster.pods.cidrs.iter().collect())),
         ("cluster-name", cluster.id.to_string()),
-        ("cluster-signing-cert-file", CA.into()),
+        ("cluster-signing-cert-file", SIGNER.into()),
         ("cluster-signing-key-file", format!("{PKI}/ca.key")),
         ("controllers", "*,bootstrapsigner,tokencleaner".into()),
         ("flex-volume-plugin-dir", VOLUME_PLUGINS.into()),
@@ -76,6 +79,8 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
             "service-cluster-ip-range",
             list(cluster.services.cidrs.iter().collect()),
         ),
+        // The usual number, said aloud.
+        ("terminated-pod-gc-threshold", "12500".into()),
         ("use-service-account-credentials", "true".into()),
     ]);
     let dual = cluster.pods.cidrs.is_dual();

@@ -11,7 +11,7 @@ use hatchery_spec::{
     value::AbsolutePath,
 };
 
-use super::{CA, PKI, Site, kubeconfig, yaml};
+use super::{CA, CIPHER_SUITES, PKI, Site, kubeconfig, yaml};
 use crate::{
     arguments::Flags,
     taints,
@@ -147,6 +147,7 @@ readOnlyPort: 0
 resolvConf: {resolver}
 rotateCertificates: true
 runtimeRequestTimeout: 15m0s
+tlsCipherSuites: [{suites}]
 tlsMinVersion: VersionTLS12
 volumePluginDir: /var/lib/kubelet/volume-plugins
 ",
@@ -154,6 +155,7 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
         dns = yaml(&cluster.dns.address.to_string()),
         domain = yaml(cluster.dns.domain.as_str()),
         protect = !site.is_container(),
+        suites = CIPHER_SUITES.join(", "),
         resolver = upstream_resolvers(site).map_or("/etc/resolv.conf", |_| RESOLVER),
     );
     if cluster.kubelet.serving_certificate {

@@ -1,6 +1,7 @@
 //! The pods' network: flannel built in, other plugins by the user's manifests.
 
 use hatchery_spec::Cluster;
+use ipnet::IpNet;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
@@ -30,46 +31,93 @@ pub(crate) fn flannel(cluster: &Cluster, images: &[String]) -> String {
         path.rsplit('/').next() == Some("flannel")
     });
     include_str!("../../../../fixtures/addons/flannel.yaml")
-        .replace("__POD_CIDR__", &cluster.pods.cidrs.primary.to_string())
+        .replace(
+            "\"Network\": \"__POD_CIDR__\"",
+            &networks(cluster).join(", "),
+        )
         .replace(
             "__FLANNEL_IMAGE__",
             ours.map_or(FLANNEL_IMAGE, String::as_str),
         )
 }
 
+/// The pods' networks as flannel's `net-conf.json` names them: a member for each word.
+fn networks(cluster: &Cluster) -> Vec<String> {
+    let members = flannel_networks(cluster);
+    let member = |(name, value): (&str, Value)| format!("\"{name}\": {value}");
+    members.into_iter().map(member).collect()
+}
+
+fn flannel_networks(cluster: &Cluster) -> Vec<(&'static str, Value)> {
+    let mut members = Vec::new();
+    for net in cluster.pods.cidrs.iter() {
+        match net {
+            IpNet::V4(net) => members.push(("Network", net.to_string().into())),
+            IpNet::V6(net) => members.extend([
+                ("EnableIPv6", true.into()),
+                ("IPv6Network", net.to_string().into()),
+            ]),
+        }
+    }
+    if !members.iter().any(|(name, _)| *name == "Network") {
+        members.push(("EnableIPv4", false.into()));
+    }
+    members
+}
+
 /// Manifests of calico and flannel name a network of their own, which is seldom the cluster's. Gives what was changed.
 pub(crate) fn fit(cluster: &Cluster, objects: &mut [DynamicObject]) -> Vec<String> {
-    let cidr = cluster.pods.cidrs.primary.to_string();
     let mut notes = Vec::new();
     for object in objects {
         let kind = object.types.as_ref().map(|types| types.kind.as_str());
         let is_calico = object.metadata.name.as_deref() == Some("calico-node");
-        if kind == Some("DaemonSet") && is_calico && set_pool(&mut object.data, &cidr) {
-            notes.push(format!(
-                "calico's address pool is {cidr}, as the cluster's pods'"
-            ));
+        if kind == Some("DaemonSet") && is_calico {
+            for net in cluster.pods.cidrs.iter() {
+                let variable = match net {
+                    IpNet::V4(_) => "CALICO_IPV4POOL_CIDR",
+                    IpNet::V6(_) => "CALICO_IPV6POOL_CIDR",
+                };
+                if set_pool(&mut object.data, variable, &net.to_string()) {
+                    notes.push(format!(
+                        "calico's address pool is {net}, as the cluster's pods'"
+                    ));
+                }
+            }
         }
         let network = object.data.pointer_mut("/data/net-conf.json");
         if let Some(Value::String(text)) = network
-            && let Ok(mut net) = serde_json::from_str::<Value>(text)
-            && net
-                .get("Network")
-                .and_then(Value::as_str)
-                .is_some_and(|network| network != cidr)
+            && let Ok(Value::Object(mut net)) = serde_json::from_str(text)
+            && net.contains_key("Network")
         {
-            net["Network"] = cidr.clone().into();
-            *text = format!("{net:#}");
-            notes.push(format!(
-                "flannel's network is {cidr}, as the cluster's pods'"
-            ));
+            let members = flannel_networks(cluster);
+            if members
+                .iter()
+                .any(|(name, value)| net.get(*name) != Some(value))
+            {
+                net.extend(
+                    members
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value)),
+                );
+                *text = format!("{:#}", Value::Object(net));
+                let cidrs: Vec<_> = cluster
+                    .pods
+                    .cidrs
+                    .iter()
+                    .map(|net| net.to_string())
+                    .collect();
+                notes.push(format!(
+                    "flannel's network is {}, as the cluster's pods'",
+                    cidrs.join(" and ")
+                ));
+            }
         }
     }
     notes
 }
 
 /// Whether anything had to be changed.
-fn set_pool(daemon_set: &mut Value, cidr: &str) -> bool {
-    const NAME: &str = "CALICO_IPV4POOL_CIDR";
+fn set_pool(daemon_set: &mut Value, name: &str, cidr: &str) -> bool {
     let containers = daemon_set.pointer_mut("/spec/template/spec/containers");
     let Some(Value::Array(containers)) = containers else {
         return false;
@@ -88,8 +136,8 @@ fn set_pool(daemon_set: &mut Value, cidr: &str) -> bool {
         let Some(variables) = variables.as_array_mut() else {
             continue;
         };
-        let wanted = serde_json::json!({"name": NAME, "value": cidr});
-        match variables.iter_mut().find(|one| one["name"] == NAME) {
+        let wanted = serde_json::json!({"name": name, "value": cidr});
+        match variables.iter_mut().find(|one| one["name"] == name) {
             Some(one) if *one == wanted => {}
             Some(one) => {
                 *one = wanted;
@@ -102,4 +150,88 @@ fn set_pool(daemon_set: &mut Value, cidr: &str) -> bool {
         }
     }
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_spec::{Input, read};
+
+    use super::*;
+    use crate::api;
+
+    fn cluster(pods: &str, services: &str) -> Cluster {
+        let master = if pods.starts_with("fd") {
+            "fd00::1"
+        } else {
+            "10.0.0.1"
+        };
+        let text = format!(
+            "cluster-id: demo\nruntime: containerd\nmasters: [{{name: m0, ip: '{master}'}}]\nworkers: []\n\
+             network: {{plugin: flannel, podcidr: '{pods}'}}\nservice: {{cidr: '{services}'}}\n"
+        );
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        reading.cluster.unwrap()
+    }
+
+    fn single() -> Cluster {
+        cluster("10.1.0.0/16", "10.32.0.0/16")
+    }
+
+    fn dual() -> Cluster {
+        cluster("10.1.0.0/16,fd00:2::/56", "10.32.0.0/16,fd00:1::/112")
+    }
+
+    fn net_conf(objects: &[DynamicObject]) -> Value {
+        let mut texts = objects
+            .iter()
+            .filter_map(|object| object.data.pointer("/data/net-conf.json")?.as_str());
+        serde_json::from_str(texts.next().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn our_flannel_has_the_pods_networks() {
+        let conf = |cluster: &Cluster| net_conf(&api::parse(&flannel(cluster, &[])).unwrap());
+        let four = conf(&single());
+        assert_eq!(four["Network"], "10.1.0.0/16");
+        assert_eq!(four.get("EnableIPv6"), None);
+        let both = conf(&dual());
+        assert_eq!(both["Network"], "10.1.0.0/16");
+        assert_eq!(both["EnableIPv6"], true);
+        assert_eq!(both["IPv6Network"], "fd00:2::/56");
+        let six = conf(&cluster("fd00:2::/56", "fd00:1::/112"));
+        assert_eq!(six.get("Network"), None);
+        assert_eq!(six["EnableIPv4"], false);
+        // What is right already is left alone.
+        let mut ours = api::parse(&flannel(&dual(), &[])).unwrap();
+        assert_eq!(fit(&dual(), &mut ours), [""; 0]);
+    }
+
+    #[test]
+    fn anothers_flannel_gets_them() {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-flannel-cfg}\n\
+            data: {net-conf.json: '{\"Network\": \"10.244.0.0/16\", \"Backend\": {\"Type\": \"vxlan\"}}'}\n";
+        let mut objects = api::parse(text).unwrap();
+        assert_eq!(fit(&dual(), &mut objects).len(), 1);
+        let conf = net_conf(&objects);
+        assert_eq!(conf["Network"], "10.1.0.0/16");
+        assert_eq!(conf["IPv6Network"], "fd00:2::/56");
+        assert_eq!(conf["Backend"]["Type"], "vxlan");
+    }
+
+    #[test]
+    fn calico_gets_a_pool_for_each_family() {
+        let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: calico-node}\n\
+            spec: {template: {spec: {containers: [{name: calico-node, env: [{name: IP, value: autodetect}]}]}}}\n";
+        let mut objects = api::parse(text).unwrap();
+        assert_eq!(fit(&dual(), &mut objects).len(), 2);
+        assert_eq!(fit(&dual(), &mut objects), [""; 0]);
+        assert_eq!(
+            objects[0].data["spec"]["template"]["spec"]["containers"][0]["env"],
+            serde_json::json!([
+                {"name": "IP", "value": "autodetect"},
+                {"name": "CALICO_IPV4POOL_CIDR", "value": "10.1.0.0/16"},
+                {"name": "CALICO_IPV6POOL_CIDR", "value": "fd00:2::/56"},
+            ])
+        );
+    }
 }
