@@ -1,0 +1,201 @@
+//! What is planned for clusters of each shape and each dialect.
+
+use std::{fs, path::Path};
+
+use hatchery_engine::plan::{ApiWork, Plan, Work};
+use hatchery_spec::{Cluster, Input, inventory};
+
+use super::{ground, text};
+
+fn planned(text: &str) -> Plan {
+    of(&ground::cluster(text))
+}
+
+fn of(cluster: &Cluster) -> Plan {
+    let plan = ground::plan(
+        cluster,
+        &ground::versions("1.37.0"),
+        &ground::real_machine(),
+    );
+    hold(&plan);
+    plan
+}
+
+/// What is true of every plan: tasks stand behind what they need, and no machine has two tasks of one name.
+fn hold(plan: &Plan) {
+    let mut titles = std::collections::BTreeSet::new();
+    for (number, task) in plan.tasks.iter().enumerate() {
+        assert!(
+            task.needs.iter().chain(&task.after).all(|id| id.0 < number),
+            "{} needs what comes later",
+            task.title
+        );
+        assert!(titles.insert(&task.title), "{} twice", task.title);
+    }
+}
+
+const NETWORK: &str = "network: {plugin: flannel}\nruntime: containerd\n";
+
+#[test]
+fn one_master_and_one_worker() {
+    let plan = planned(&format!(
+        "cluster-id: small\n{NETWORK}masters: [{{name: m0, ip: 192.168.0.1}}]\n\
+         workers: [{{name: w0, ip: 192.168.0.2}}]\n"
+    ));
+    insta::assert_snapshot!(text::short(&plan));
+}
+
+#[test]
+fn everything_on_one_machine() {
+    let plan = planned(&format!(
+        "cluster-id: one\n{NETWORK}service: {{dns: {{corednstype: pod}}}}\n\
+         masters: [{{name: m0, ip: 192.168.0.1}}]\nworkers: [{{name: m0, ip: 192.168.0.1}}]\n"
+    ));
+    insta::assert_snapshot!(text::short(&plan));
+    // Pods have nowhere else to go.
+    let nodes = plan.tasks.iter().find_map(|task| match &task.work {
+        Work::Api(ApiWork::Nodes(nodes)) => Some(nodes),
+        _ => None,
+    });
+    assert!(nodes.unwrap().iter().all(|node| node.taints.is_empty()));
+}
+
+const HIGHLY_AVAILABLE: &str = "cluster-id: ha
+runtime: containerd
+network: {plugin: flannel}
+loadbalance: {name: lb, ip: 192.168.0.9, bind-port: 8443}
+masters:
+- {name: m0, ip: 192.168.0.1}
+- {name: m1, ip: 192.168.0.2}
+- {name: m2, ip: 192.168.0.3}
+workers:
+- {name: m0, ip: 192.168.0.1}
+- {name: m1, ip: 192.168.0.2}
+- {name: m2, ip: 192.168.0.3}
+- {name: w0, ip: 192.168.0.4}
+- {name: w1, ip: 192.168.0.5}
+";
+
+#[test]
+fn highly_available() {
+    insta::assert_snapshot!(text::short(&planned(HIGHLY_AVAILABLE)));
+}
+
+#[test]
+fn etcd_on_machines_of_its_own() {
+    let plan = planned(&format!(
+        "cluster-id: apart\n{NETWORK}masters: [{{name: m0, ip: 192.168.0.1}}]\n\
+         workers: [{{name: w0, ip: 192.168.0.2}}]\n\
+         etcds: [{{name: e0, ip: 192.168.0.3}}, {{name: e1, ip: 192.168.0.4}}, {{name: e2, ip: 192.168.0.5}}]\n"
+    ));
+    insta::assert_snapshot!(text::short(&plan));
+}
+
+#[test]
+fn masters_that_run_no_pods() {
+    let plan = planned(&format!(
+        "cluster-id: apart\n{NETWORK}masters: [{{name: m0, ip: 192.168.0.1}}, {{name: m1, ip: 192.168.0.2}}]\n\
+         workers: [{{name: w0, ip: 192.168.0.3, labels: {{disk: ssd}}, taints: ['gpu=yes:NoSchedule']}}]\n"
+    ));
+    insta::assert_snapshot!(text::short(&plan));
+}
+
+#[test]
+fn no_workers_at_all() {
+    let plan = planned(&format!(
+        "cluster-id: masters\n{NETWORK}masters: [{{name: m0, ip: 192.168.0.1}}]\nworkers: []\n"
+    ));
+    insta::assert_snapshot!(text::short(&plan));
+}
+
+#[test]
+fn both_families_of_addresses() {
+    let plan = planned(
+        "cluster-id: dual\nruntime: containerd\nmasters: [{name: m0, ip: 'fd00::1'}]\n\
+         workers: [{name: w0, ip: 'fd00::2'}]\n\
+         service: {cidr: 'fd00:1::/112,10.32.0.0/16'}\n\
+         network: {plugin: flannel, podcidr: 'fd00:2::/56,10.244.0.0/16'}\n",
+    );
+    insta::assert_snapshot!(text::short(&plan));
+}
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// Runtimes have tests of their own.
+fn with_containerd(text: &str) -> String {
+    text.replace("runtime: docker", "runtime: containerd")
+        .replace("runtime: iSulad", "runtime: containerd")
+        .replace("runtime-endpoint: unix:///var/run/isulad.sock\n", "")
+}
+
+#[test]
+fn the_manuals_dialect() {
+    let text = with_containerd(&example("classic.yaml"));
+    insta::assert_snapshot!(text::short(&planned(&text)));
+}
+
+#[test]
+fn mixed_processors_in_the_current_dialect() {
+    insta::assert_snapshot!(text::short(&planned(&example("offline.yaml"))));
+}
+
+#[test]
+fn packages_of_repositories() {
+    let text = with_containerd(&example("online.yaml"));
+    insta::assert_snapshot!(text::short(&planned(&text)));
+}
+
+#[test]
+fn an_inventory() {
+    let (hosts, vars) = (
+        example("inventory/hosts.yml"),
+        example("inventory/group_vars.yml"),
+    );
+    let reading = inventory::read(inventory::Files {
+        hosts: Input::private("hosts.yml", hosts.as_bytes()),
+        vars: Some(Input::private("group_vars.yml", vars.as_bytes())),
+        id: None,
+    });
+    let said = reading.diagnostics.render(false);
+    let cluster = reading.cluster.unwrap_or_else(|| panic!("{said}"));
+    insta::assert_snapshot!(text::short(&of(&cluster)));
+}
+
+#[test]
+fn a_machine_that_did_not_answer_is_left_out() {
+    let cluster = ground::cluster(HIGHLY_AVAILABLE);
+    let (versions, facts) = (ground::versions("1.37.0"), ground::real_machine());
+    let sites = cluster.machines().iter().enumerate();
+    let sites = sites
+        .filter(|(_, node)| node.name.as_str() != "w1")
+        .map(|(place, _)| (place, (facts.clone(), Default::default())))
+        .collect();
+    let plan = hatchery_engine::plan::make(&hatchery_engine::plan::Basis {
+        cluster: &cluster,
+        versions: &versions,
+        sites: &sites,
+        manifests: &[],
+        images: &[],
+    })
+    .unwrap();
+    hold(&plan);
+    let whole = planned(HIGHLY_AVAILABLE);
+    let gone: Vec<_> = whole
+        .tasks
+        .iter()
+        .filter(|task| plan.tasks.iter().all(|other| other.title != task.title))
+        .map(|task| task.title.as_str())
+        .collect();
+    assert_eq!(
+        gone,
+        ["w1: prepare", "w1: pods", "w1: runtime", "w1: worker"]
+    );
+    // The others still know it by name.
+    assert!(text::short(&plan).contains("hosts entry 192.168.0.5 w1"));
+    assert!(!text::short(&plan).contains("node w1"));
+}

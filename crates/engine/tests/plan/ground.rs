@@ -1,0 +1,83 @@
+//! What plans are made from: a deploy file, versions, and machines that were asked once.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use hatchery_engine::{
+    package::{Bundles, PackageKind, Release},
+    plan::{self, Basis, Plan},
+    versions::Versions,
+};
+use hatchery_host::facts::{self, CgroupVersion, Facts};
+use hatchery_spec::{Cluster, Input, read, value::Version};
+
+const DEBIAN: &[u8] = include_bytes!("../../../host/src/facts/answers/debian.txt");
+
+pub(crate) fn cluster(text: &str) -> Cluster {
+    let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+    let said = reading.diagnostics.render(false);
+    reading.cluster.unwrap_or_else(|| panic!("{text}\n{said}"))
+}
+
+/// A machine of its own, with control groups v2, where nothing runs yet.
+pub(crate) fn real_machine() -> Facts {
+    let mut facts = sandbox_machine();
+    facts.confinement.container = None;
+    facts.swap = Some(Vec::new());
+    if let Some(groups) = &mut facts.cgroups {
+        groups.version = CgroupVersion::V2;
+    }
+    facts
+}
+
+/// The recorded machine, which is a container.
+pub(crate) fn sandbox_machine() -> Facts {
+    let sent = UNIX_EPOCH + Duration::from_secs(1_794_787_750);
+    facts::parse(DEBIAN, sent, sent + Duration::from_secs(20)).unwrap()
+}
+
+/// A Kubernetes, with a containerd of its time.
+pub(crate) fn versions(kubernetes: &str) -> Versions {
+    let kubernetes = Version::parse(kubernetes).unwrap();
+    let release = |major, minor| {
+        Some(Release {
+            major,
+            minor,
+            patch: 0,
+        })
+    };
+    Versions {
+        kubernetes,
+        containerd: if kubernetes.at_least(30) {
+            release(2, 1)
+        } else {
+            release(1, 6)
+        },
+        etcd: release(3, 5),
+        coredns: release(1, 8),
+    }
+}
+
+/// The plan for machines that are all alike and bring nothing with them but what repositories have.
+pub(crate) fn plan(cluster: &Cluster, versions: &Versions, facts: &Facts) -> Plan {
+    let bundles = Bundles::default();
+    let sites: BTreeMap<_, _> = cluster
+        .machines()
+        .iter()
+        .enumerate()
+        .map(|(place, node)| {
+            let installation = bundles.installation(cluster, node, PackageKind::Deb, &node.roles);
+            (place, (facts.clone(), installation.unwrap_or_default()))
+        })
+        .collect();
+    let basis = Basis {
+        cluster,
+        versions,
+        sites: &sites,
+        manifests: &[],
+        images: &[],
+    };
+    plan::make(&basis).unwrap()
+}
