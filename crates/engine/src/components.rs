@@ -7,7 +7,9 @@ pub(crate) mod containerd;
 pub(crate) mod control_plane;
 pub(crate) mod controller_manager;
 pub(crate) mod coredns;
+pub(crate) mod docker;
 pub(crate) mod etcd;
+pub(crate) mod isulad;
 pub(crate) mod kube_proxy;
 pub(crate) mod kubelet;
 pub(crate) mod load_balancer;
@@ -25,10 +27,10 @@ use hatchery_host::{
 };
 use hatchery_spec::{
     Cluster,
-    cluster::{Arguments, Component, Machine},
+    cluster::{Arguments, Component, Machine, RuntimeKind},
 };
 
-use crate::versions::Versions;
+use crate::versions::{Feature, Versions};
 
 /// Where certificates lie.
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
@@ -74,8 +76,8 @@ impl<'a> Site<'a> {
     /// Who makes control groups; kubelet and runtime must agree.
     pub(crate) fn cgroup_driver(&self) -> &'static str {
         let old = self.has_cgroup_v1();
-        // systemd inside a container does not own all of the old trees.
-        if self.is_container() && old {
+        // systemd inside a container does not own all of the old trees, and iSulad's own runtime does not ask it.
+        if self.is_container() && old || self.cluster.runtime.kind == RuntimeKind::Isulad {
             "cgroupfs"
         } else {
             "systemd"
@@ -85,6 +87,16 @@ impl<'a> Site<'a> {
     pub(crate) fn has_cgroup_v1(&self) -> bool {
         let version = self.facts.cgroups.as_ref().map(|groups| groups.version);
         version.is_some_and(|version| version != CgroupVersion::V2)
+    }
+
+    /// Where the kubelet finds its runtime, unless that is docker and the kubelet knows docker by itself.
+    pub(crate) fn runtime_endpoint(&self) -> Option<&'a str> {
+        let cluster = self.cluster;
+        match cluster.runtime.kind {
+            RuntimeKind::Docker if self.versions.has(Feature::Dockershim) => None,
+            RuntimeKind::Docker => Some(docker::bridge_endpoint(cluster)),
+            RuntimeKind::Isulad | RuntimeKind::Containerd => cluster.runtime.endpoint.as_deref(),
+        }
     }
 
     /// Lines of a service that is to be the last to be killed when memory is short.

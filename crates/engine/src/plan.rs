@@ -22,8 +22,8 @@ use kube::api::DynamicObject;
 use crate::{
     api,
     components::{
-        Site, containerd, control_plane, coredns, etcd, kube_proxy, kubelet, load_balancer,
-        machine, network, pods, rbac,
+        Site, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy, kubelet,
+        load_balancer, machine, network, pods, rbac,
     },
     package::Installation,
     taints,
@@ -183,7 +183,11 @@ impl<'a> Maker<'a> {
             self.add(place, node, "master", &needs, &parts)?;
         }
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
-            let needs = self.of("prepare", place);
+            // A machine does one thing at a time, and everybody waits for etcd and the API: they come before images.
+            let needs: Vec<_> = ["prepare", "etcd", "master"]
+                .into_iter()
+                .flat_map(|owner| self.of(owner, place))
+                .collect();
             self.add(place, node, "pods", &needs, &[pods::wishes])?;
             let needs = self.of("pods", place);
             self.add(
@@ -367,8 +371,8 @@ impl<'a> Maker<'a> {
 fn runtime(cluster: &Cluster) -> Part {
     match cluster.runtime.kind {
         RuntimeKind::Containerd => containerd::wishes,
-        // Written in files of their own.
-        RuntimeKind::Docker | RuntimeKind::Isulad => containerd::wishes,
+        RuntimeKind::Docker => docker::wishes,
+        RuntimeKind::Isulad => isulad::wishes,
     }
 }
 

@@ -10,7 +10,7 @@ use hatchery_spec::{
 };
 use snafu::Snafu;
 
-use crate::package::Release;
+use crate::{components::docker, package::Release};
 
 /// Versions, as far as they are known before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,18 @@ impl Versions {
             refuse(
                 format!("Kubernetes {kubernetes} gives no addresses of both IPv4 and IPv6"),
                 "use Kubernetes 1.21 or later, or networks of one family",
+            );
+        }
+        // A socket of cri-dockerd in the file says that the user runs it.
+        let endpoint = cluster.runtime.endpoint.as_deref().unwrap_or_default();
+        if cluster.runtime.kind == RuntimeKind::Docker
+            && !self.has(Feature::Dockershim)
+            && !docker::brings_bridge(cluster)
+            && !endpoint.contains("cri-dockerd")
+        {
+            refuse(
+                format!("Kubernetes {kubernetes} does not work with docker by itself"),
+                "use runtime: containerd, or add cri-dockerd to the container packages",
             );
         }
         if let Some(coredns) = self.coredns

@@ -24,9 +24,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     for (path, text) in registries(site) {
         wishes.file(&path, 0o644, text)?;
     }
-    // As it makes it itself.
-    let mode = if is_second(site) { 0o700 } else { 0o711 };
-    wishes.own_directory("/var/lib/containerd", mode)?;
+    // Releases that are no longer open to others' eyes insist on it; the older ones leave it.
+    wishes.own_directory("/var/lib/containerd", 0o700)?;
     wishes.own_directory("/opt/containerd", 0o711)?;
     if let Some(endpoint) = &site.cluster.runtime.endpoint {
         wishes.file(

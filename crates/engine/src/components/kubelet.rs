@@ -111,9 +111,9 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
             flags.set("container-runtime", "remote");
         }
         if !site.versions.has(Feature::RuntimeEndpointInConfiguration)
-            && let Some(endpoint) = &runtime.endpoint
+            && let Some(endpoint) = site.runtime_endpoint()
         {
-            flags.set("container-runtime-endpoint", endpoint.as_str());
+            flags.set("container-runtime-endpoint", endpoint);
         }
     }
     // With the taint from its first moment on, nothing is put there by chance.
@@ -165,12 +165,17 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
         );
     }
     if site.versions.has(Feature::RuntimeEndpointInConfiguration)
-        && let Some(endpoint) = &cluster.runtime.endpoint
+        && let Some(endpoint) = site.runtime_endpoint()
     {
         let _ = writeln!(text, "containerRuntimeEndpoint: {}", yaml(endpoint));
     }
     if site.has_cgroup_v1() && site.versions.has(Feature::RefusesCgroupV1) {
         text += "failCgroupV1: false\n";
+    }
+    if site.is_container() {
+        // How full the disk is, is the outer machine's affair: images that came from archives would be thrown away
+        // for the sake of others, and no registry brings them back.
+        text += "imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 100Mi}\n";
     }
     // Swap of a machine that is a container belongs to another; elsewhere preflight has spoken of it.
     let swap = site

@@ -1,0 +1,209 @@
+//! Docker, on each worker: reached by the kubelet itself until Kubernetes 1.23, through cri-dockerd from then on.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use hatchery_host::operation::Script;
+use hatchery_spec::{
+    Cluster,
+    cluster::{Component, Item, Role},
+    value::AbsolutePath,
+};
+use serde_json::{Map, Value, json};
+
+use super::Site;
+use crate::{
+    arguments::Flags,
+    unit_file::Service,
+    versions::Feature,
+    wish::{Error, Wishes, word},
+};
+
+const CONFIGURATION: &str = "/etc/docker/daemon.json";
+/// Where cri-dockerd listens when the file does not say.
+const BRIDGE: &str = "unix:///run/cri-dockerd.sock";
+const BRIDGE_PROGRAM: &str = "cri-dockerd";
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    // It puts a key of its own beside its configuration.
+    wishes.own_directory("/etc/docker", 0o755)?;
+    wishes.file(CONFIGURATION, 0o644, configuration(site))?;
+    // As it makes it itself.
+    wishes.own_directory("/var/lib/docker", 0o710)?;
+    // Its containerd's, and the kubelet's where that speaks to it.
+    wishes.own_directory("/opt/containerd", 0o711)?;
+    if site.versions.has(Feature::Dockershim) {
+        wishes.own_directory("/var/lib/dockershim", 0o755)?;
+    }
+    activation(wishes)?;
+    let mut lines = site.protected(-500);
+    lines.extend(
+        [
+            "ExecReload=/bin/kill -s HUP $MAINPID",
+            "Delegate=yes",
+            // Pods go on while it is restarted.
+            "KillMode=process",
+            "LimitNOFILE=1048576",
+            "LimitNPROC=infinity",
+            "LimitCORE=infinity",
+            "TasksMax=infinity",
+        ]
+        .map(str::to_owned),
+    );
+    let flags = Flags::default().overridden(site.extra(Component::ContainerEngine));
+    let unit = Service {
+        description: "Docker",
+        notifies: true,
+        // Its own containerd is the one of its package; another's is used when it runs.
+        after: &["containerd.service", "firewalld.service"],
+        command: flags.command(&site.program("dockerd")),
+        lines,
+    };
+    wishes.service("docker", unit.render(), &[CONFIGURATION])?;
+    if !site.versions.has(Feature::Dockershim) && brings_bridge(site.cluster) {
+        bridge(site, wishes)?;
+    }
+    Ok(())
+}
+
+/// A socket that systemd holds for another docker would be left without anybody behind it when this one listens at
+/// its path.
+fn activation(wishes: &mut Wishes) -> Result<(), Error> {
+    const MARK: &str = "/var/lib/hatchery/docker-socket";
+    wishes.script(Script {
+        name: word("docker-socket")?,
+        check: "! systemctl -q is-active docker.socket".into(),
+        apply: format!(
+            "systemctl is-enabled docker.socket >{MARK}; systemctl disable -q --now docker.socket"
+        ),
+        undo: format!(
+            "[ -e {MARK} ] || exit 0; read -r was <{MARK}; [ \"$was\" != enabled ] || systemctl enable -q docker.socket; \
+             systemctl start docker.socket 2>/dev/null; rm -f {MARK}"
+        ),
+        deadline: Duration::from_secs(60),
+    });
+    Ok(())
+}
+
+/// What stands in its file. What the user says on its command line is left out: docker refuses to be told twice.
+fn configuration(site: &Site<'_>) -> String {
+    let registries = &site.cluster.runtime.registries;
+    let driver = format!("native.cgroupdriver={}", site.cgroup_driver());
+    let mut settings = Map::from_iter([
+        // Pods get their network from CNI plugins. A bridge of docker's own would only bring rules that drop what
+        // is forwarded, so that pods on other nodes are not reached, and that stay behind when docker goes.
+        ("bridge".to_owned(), json!("none")),
+        ("iptables".to_owned(), json!(false)),
+        // The kubelet makes control groups too; both must do it in the same way.
+        ("exec-opts".to_owned(), json!([driver])),
+        ("live-restore".to_owned(), json!(true)),
+        // The kubelet does not rotate docker's logs.
+        ("log-driver".to_owned(), json!("json-file")),
+        (
+            "log-opts".to_owned(),
+            json!({"max-size": "10m", "max-file": "5"}),
+        ),
+    ]);
+    for (name, list) in [
+        ("registry-mirrors", urls(&registries.mirrors)),
+        ("insecure-registries", bare(&registries.insecure)),
+    ] {
+        if !list.is_empty() {
+            settings.insert(name.to_owned(), json!(list));
+        }
+    }
+    let extra = site.extra(Component::ContainerEngine);
+    let said: BTreeSet<&str> = extra
+        .into_iter()
+        .flat_map(|arguments| arguments.iter().map(|(name, _)| setting(name)))
+        .collect();
+    settings.retain(|name, _| !said.contains(name.as_str()));
+    format!("{:#}\n", Value::Object(settings))
+}
+
+/// What an argument is called in the file.
+fn setting(argument: &str) -> &str {
+    match argument.trim_start_matches('-') {
+        "exec-opt" => "exec-opts",
+        "log-opt" => "log-opts",
+        "registry-mirror" => "registry-mirrors",
+        "insecure-registry" => "insecure-registries",
+        "b" => "bridge",
+        other => other,
+    }
+}
+
+/// Docker wants mirrors as URLs.
+fn urls(mirrors: &[String]) -> Vec<String> {
+    let url = |mirror: &String| {
+        if mirror.contains("://") {
+            mirror.clone()
+        } else {
+            format!("https://{mirror}")
+        }
+    };
+    mirrors.iter().map(url).collect()
+}
+
+/// And insecure registries without their scheme.
+fn bare(registries: &[String]) -> Vec<String> {
+    let bare = |one: &String| {
+        let host = one.split_once("://").map_or(one.as_str(), |(_, host)| host);
+        host.trim_end_matches('/').to_owned()
+    };
+    registries.iter().map(bare).collect()
+}
+
+/// Whether the workers' lists install cri-dockerd.
+pub(crate) fn brings_bridge(cluster: &Cluster) -> bool {
+    cluster
+        .packages
+        .for_role(Role::Worker)
+        .any(|item| match item {
+            Item::Repo { name }
+            | Item::Pkg { name }
+            | Item::Bin { name, .. }
+            | Item::Binary { name, .. } => name == BRIDGE_PROGRAM,
+            _ => false,
+        })
+}
+
+/// Where the kubelet finds docker when it does not know docker itself.
+pub(crate) fn bridge_endpoint(cluster: &Cluster) -> &str {
+    cluster.runtime.endpoint.as_deref().unwrap_or(BRIDGE)
+}
+
+/// What stands between the kubelet and docker. Where the lists do not bring it, the user runs it.
+fn bridge(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let runtime = &site.cluster.runtime;
+    let dirs: Vec<_> = runtime
+        .cni_bin_dirs
+        .iter()
+        .map(AbsolutePath::as_str)
+        .collect();
+    wishes.own_directory("/var/lib/cri-dockerd", 0o755)?;
+    let flags = Flags::new([
+        (
+            "container-runtime-endpoint",
+            bridge_endpoint(site.cluster).to_owned(),
+        ),
+        ("cni-bin-dir", dirs.join(",")),
+        ("cni-conf-dir", "/etc/cni/net.d".into()),
+        ("network-plugin", "cni".into()),
+        ("pod-infra-container-image", runtime.pause_image.clone()),
+    ]);
+    let unit = Service {
+        description: "Docker's side of the container runtime interface",
+        notifies: true,
+        after: &["docker.service"],
+        command: flags.command(&site.program(BRIDGE_PROGRAM)),
+        lines: [
+            "Delegate=yes",
+            "KillMode=process",
+            "LimitNOFILE=1048576",
+            "TasksMax=infinity",
+        ]
+        .map(str::to_owned)
+        .into(),
+    };
+    wishes.service("cri-docker", unit.render(), &[])
+}
