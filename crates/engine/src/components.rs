@@ -18,6 +18,8 @@ pub(crate) mod network;
 pub(crate) mod pods;
 pub(crate) mod rbac;
 pub(crate) mod scheduler;
+#[cfg(test)]
+pub(crate) mod trial;
 
 use std::{collections::BTreeMap, net::IpAddr};
 

@@ -35,6 +35,15 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         wishes.own_directory("/var/lib/dockershim", 0o755)?;
     }
     activation(wishes)?;
+    wishes.service("docker", unit(site), &[CONFIGURATION])?;
+    if !site.versions.has(Feature::Dockershim) && brings_bridge(site.cluster) {
+        wishes.own_directory("/var/lib/cri-dockerd", 0o755)?;
+        wishes.service("cri-docker", bridge(site), &[])?;
+    }
+    Ok(())
+}
+
+fn unit(site: &Site<'_>) -> String {
     let mut lines = site.protected(-500);
     lines.extend(
         [
@@ -50,19 +59,15 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         .map(str::to_owned),
     );
     let flags = Flags::default().overridden(site.extra(Component::ContainerEngine));
-    let unit = Service {
+    Service {
         description: "Docker",
         notifies: true,
         // Its own containerd is the one of its package; another's is used when it runs.
         after: &["containerd.service", "firewalld.service"],
         command: flags.command(&site.program("dockerd")),
         lines,
-    };
-    wishes.service("docker", unit.render(), &[CONFIGURATION])?;
-    if !site.versions.has(Feature::Dockershim) && brings_bridge(site.cluster) {
-        bridge(site, wishes)?;
     }
-    Ok(())
+    .render()
 }
 
 /// A socket that systemd holds for another docker would be left without anybody behind it when this one listens at
@@ -173,14 +178,13 @@ pub(crate) fn bridge_endpoint(cluster: &Cluster) -> &str {
 }
 
 /// What stands between the kubelet and docker. Where the lists do not bring it, the user runs it.
-fn bridge(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+fn bridge(site: &Site<'_>) -> String {
     let runtime = &site.cluster.runtime;
     let dirs: Vec<_> = runtime
         .cni_bin_dirs
         .iter()
         .map(AbsolutePath::as_str)
         .collect();
-    wishes.own_directory("/var/lib/cri-dockerd", 0o755)?;
     let flags = Flags::new([
         (
             "container-runtime-endpoint",
@@ -191,7 +195,7 @@ fn bridge(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
         ("network-plugin", "cni".into()),
         ("pod-infra-container-image", runtime.pause_image.clone()),
     ]);
-    let unit = Service {
+    Service {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
@@ -204,6 +208,87 @@ fn bridge(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
         ]
         .map(str::to_owned)
         .into(),
-    };
-    wishes.service("cri-docker", unit.render(), &[])
+    }
+    .render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::trial::Trial;
+
+    const WORKERS: &str = "runtime: docker\ninstall: {container: [{name: cri-dockerd, type: repo}]}";
+
+    #[test]
+    fn docker_and_kubelet_agree() {
+        let trial = Trial::new(20, "runtime: docker");
+        insta::assert_snapshot!(configuration(&trial.site()));
+        insta::assert_snapshot!(unit(&trial.site()));
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let trial = Trial::new(
+            20,
+            "runtime: docker\nregistry-mirrors: [mirror.example, 'http://other.example']\n\
+             insecure-registries: ['http://plain.example:5000/']\n\
+             config-extra-args: [{name: container-engine, extra-args: {--exec-opt: native.cgroupdriver=systemd, --data-root: /srv/docker}}]",
+        );
+        let text = configuration(&trial.site());
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(settings.get("exec-opts"), None, "{text}");
+        assert_eq!(settings["bridge"], "none");
+        assert_eq!(
+            settings["registry-mirrors"],
+            json!(["https://mirror.example", "http://other.example"])
+        );
+        assert_eq!(
+            settings["insecure-registries"],
+            json!(["plain.example:5000"])
+        );
+        let unit = unit(&trial.site());
+        for flag in [
+            "--exec-opt=native.cgroupdriver=systemd",
+            "--data-root=/srv/docker",
+        ] {
+            assert!(unit.contains(flag), "{unit}");
+        }
+    }
+
+    #[test]
+    fn newer_kubelets_reach_docker_over_a_bridge() {
+        let trial = Trial::new(28, WORKERS);
+        insta::assert_snapshot!(bridge(&trial.site()));
+        assert_eq!(trial.site().runtime_endpoint(), Some(BRIDGE));
+        assert_eq!(trial.versions.check(&trial.cluster), Ok(()));
+        assert_eq!(
+            trial
+                .paths(wishes)
+                .filter(|path| path.contains("cri-docker"))
+                .count(),
+            2
+        );
+        // The user's own is left to the user.
+        let theirs = "unix:///run/theirs/cri-dockerd.sock";
+        let trial = Trial::new(28, &format!("runtime: docker\nruntime-endpoint: {theirs}"));
+        assert_eq!(trial.site().runtime_endpoint(), Some(theirs));
+        assert_eq!(trial.versions.check(&trial.cluster), Ok(()));
+        assert_eq!(
+            trial
+                .paths(wishes)
+                .filter(|path| path.contains("cri-docker"))
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn newer_kubelets_are_refused_without_one() {
+        for minor in [23, 24] {
+            let trial = Trial::new(minor, "runtime: docker");
+            let refused = trial.versions.check(&trial.cluster);
+            assert_eq!(refused.is_err(), minor == 24, "{refused:?}");
+        }
+        assert_eq!(Trial::new(23, WORKERS).site().runtime_endpoint(), None);
+    }
 }

@@ -24,6 +24,10 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
             format!("runtime-endpoint: {endpoint}\n"),
         )?;
     }
+    wishes.service("isulad", unit(site), &[CONFIGURATION])
+}
+
+fn unit(site: &Site<'_>) -> String {
     let mut lines = site.protected(-999);
     lines.extend(
         [
@@ -39,14 +43,14 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         .map(str::to_owned),
     );
     let flags = Flags::default().overridden(site.extra(Component::ContainerEngine));
-    let unit = Service {
+    Service {
         description: "iSulad",
         notifies: true,
         after: &[],
         command: flags.command(&site.program("isulad")),
         lines,
-    };
-    wishes.service("isulad", unit.render(), &[CONFIGURATION])
+    }
+    .render()
 }
 
 /// Its package's own settings with those of a node. What the user says on its command line is left out: it refuses
@@ -118,5 +122,40 @@ fn setting(argument: &str) -> &str {
         "storage-opt" => "storage-opts",
         "log-opt" => "log-opts",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::trial::Trial;
+
+    #[test]
+    fn isulad_is_told_all_of_a_node() {
+        let trial = Trial::new(
+            28,
+            "runtime: isulad\ninsecure-registries: [registry.example:5000]",
+        );
+        insta::assert_snapshot!(configuration(&trial.site()));
+        insta::assert_snapshot!(unit(&trial.site()));
+        assert_eq!(trial.site().cgroup_driver(), "cgroupfs");
+        assert_eq!(
+            trial.site().runtime_endpoint(),
+            Some("unix:///var/run/isulad.sock")
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let trial = Trial::new(
+            20,
+            "runtime: isulad\nregistry-mirrors: [mirror.example]\n\
+             config-extra-args: [{name: container-engine, extra-args: {--host: 'unix:///x.sock', --log-level: DEBUG}}]",
+        );
+        let settings: Value = serde_json::from_str(&configuration(&trial.site())).unwrap();
+        assert_eq!(settings.get("hosts"), None);
+        assert_eq!(settings.get("log-level"), None);
+        assert_eq!(settings["registry-mirrors"], json!(["mirror.example"]));
+        assert!(unit(&trial.site()).contains("--log-level=DEBUG"));
     }
 }

@@ -1,0 +1,79 @@
+//! A machine to try a component on.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use hatchery_host::{
+    facts::{self, Confinement, Facts},
+    operation::Operation,
+};
+use hatchery_spec::{Cluster, Input, read, value::Version};
+
+use super::Site;
+use crate::{
+    versions::Versions,
+    wish::{Error, Wish, Wishes},
+};
+
+/// A machine that is master and worker.
+pub(crate) struct Trial {
+    pub(crate) cluster: Cluster,
+    pub(crate) versions: Versions,
+    facts: Facts,
+}
+
+impl Trial {
+    /// Of a cluster of Kubernetes 1.`minor` whose file says `more`.
+    pub(crate) fn new(minor: u32, more: &str) -> Self {
+        let text = format!(
+            "cluster-id: demo\n{more}\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: [{{name: m0, ip: 10.0.0.1}}]\n"
+        );
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        let rendered = reading.diagnostics.render(false);
+        let answer = include_bytes!("../../../host/src/facts/answers/debian.txt");
+        let sent = UNIX_EPOCH + Duration::from_secs(1_794_787_750);
+        let mut facts = facts::parse(answer, sent, sent).unwrap();
+        facts.confinement = Confinement::default();
+        Self {
+            cluster: reading.cluster.unwrap_or_else(|| panic!("{rendered}")),
+            versions: Versions {
+                kubernetes: Version {
+                    major: 1,
+                    minor,
+                    patch: None,
+                },
+                containerd: None,
+                etcd: None,
+                coredns: None,
+            },
+            facts,
+        }
+    }
+
+    pub(crate) fn site(&self) -> Site<'_> {
+        static NOWHERE_ELSE: BTreeMap<String, hatchery_host::path::MachinePath> = BTreeMap::new();
+        Site {
+            cluster: &self.cluster,
+            versions: &self.versions,
+            node: self.cluster.first_master(),
+            facts: &self.facts,
+            programs: &NOWHERE_ELSE,
+        }
+    }
+
+    /// Paths of files and directories that a component wants.
+    pub(crate) fn paths(
+        &self,
+        component: fn(&Site<'_>, &mut Wishes) -> Result<(), Error>,
+    ) -> impl Iterator<Item = String> {
+        let mut wishes = Wishes::default();
+        component(&self.site(), &mut wishes).unwrap();
+        wishes.0.into_iter().filter_map(|wish| match wish {
+            Wish::Operation(Operation::File(file)) => Some(file.path.to_string()),
+            Wish::Operation(Operation::Directory(directory)) => Some(directory.path.to_string()),
+            _ => None,
+        })
+    }
+}
