@@ -30,8 +30,6 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         0o600,
         kubeconfig(id, &site.own_api(), USER, &base),
     )?;
-    // It makes a place for volume plugins there that nobody uses any more.
-    wishes.own_directory("/usr/libexec/kubernetes", 0o755)?;
     let unit = Service {
         description: "Kubernetes controller manager",
         notifies: false,
