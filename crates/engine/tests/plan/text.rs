@@ -6,7 +6,7 @@ use hatchery_engine::{
     plan::{ApiWork, Manifest, Plan, TaskId, Work},
     wish::{Leaf, Wish},
 };
-use hatchery_host::{content::Content, operation::Operation};
+use hatchery_host::{content::Content, operation::Operation, path::Word};
 use hatchery_pki::Usage;
 
 /// A rendered file of a machine, or a manifest of the cluster.
@@ -113,7 +113,7 @@ fn operation_line(operation: &Operation) -> String {
         Operation::File(file) => format!("{title} {}", file.access.mode),
         Operation::Directory(directory) => format!("{title} {}", directory.access.mode),
         Operation::HostsEntry(entry) => {
-            let names: Vec<_> = entry.names.iter().map(|name| name.as_str()).collect();
+            let names: Vec<_> = entry.names.iter().map(Word::as_str).collect();
             format!("{title} {}", names.join(" "))
         }
         Operation::Sysctl(sysctl) => format!("{title} = {}", sysctl.value()),
