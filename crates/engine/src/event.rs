@@ -6,6 +6,13 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
+    /// It is known what is to be done.
+    Begun {
+        /// So many tasks.
+        tasks: usize,
+        /// The machines that take part.
+        machines: Vec<String>,
+    },
     /// A task begins.
     Started {
         /// Its place in the plan.
@@ -62,6 +69,15 @@ pub enum Event {
         machine: Option<String>,
         /// Because of which.
         because: String,
+    },
+    /// A task that only waited was given up, because the user wants to stop.
+    Stopped {
+        /// Which.
+        task: usize,
+        /// In a user's words.
+        title: String,
+        /// On which machine.
+        machine: Option<String>,
     },
     /// Something the user should know.
     Note {

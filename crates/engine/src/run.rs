@@ -2,6 +2,8 @@
 //!
 //! A task that fails takes with it those that need it, and nothing else.
 
+mod telling;
+
 use std::{
     collections::BTreeSet,
     sync::Arc,
@@ -15,7 +17,7 @@ use hatchery_host::{
 };
 use hatchery_spec::Cluster;
 use time::OffsetDateTime;
-use tokio::sync::{Mutex, OnceCell, Semaphore};
+use tokio::sync::{Mutex, OnceCell, Semaphore, watch};
 
 use crate::{
     api::{self, Access, Address, Api, Effect},
@@ -43,6 +45,8 @@ pub struct Run<'a> {
     api: OnceCell<Api>,
     /// One task at a time on each machine: a second one would only wait there.
     turns: Vec<Mutex<()>>,
+    /// Becomes true when the user wants to stop.
+    stop: Option<watch::Receiver<bool>>,
 }
 
 /// What came of a plan.
@@ -52,6 +56,8 @@ pub struct Outcome {
     pub failed: Vec<Failure>,
     /// How many things changed.
     pub changes: usize,
+    /// How many tasks were not begun, or given up, because the user wanted to stop.
+    pub left: usize,
 }
 
 /// A task that was not done.
@@ -76,9 +82,13 @@ struct Done {
 }
 
 /// Why one task was not done.
-struct Trouble {
-    reason: String,
-    remedy: Option<String>,
+enum Trouble {
+    Failed {
+        reason: String,
+        remedy: Option<String>,
+    },
+    /// The user wants to stop.
+    Stopped,
 }
 
 impl<'a> Run<'a> {
@@ -100,18 +110,44 @@ impl<'a> Run<'a> {
             tell,
             api: OnceCell::new(),
             turns: machines.iter().map(|_| Mutex::new(())).collect(),
+            stop: None,
         }
+    }
+
+    /// No task begins once this is true. What is under way on machines is finished; waiting for the API is given up.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: watch::Receiver<bool>) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| *stop.borrow())
+    }
+
+    /// Returns when the user wants to stop.
+    async fn stopped(&self) {
+        if let Some(stop) = &self.stop
+            && stop.clone().wait_for(|stop| *stop).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 
     /// Carries it out to the end, or as far as it goes.
     pub async fn carry_out(&self, plan: &Plan) -> Outcome {
         let room = Semaphore::new(self.parallel.max(1));
+        self.begin(plan);
         let mut outcome = Outcome::default();
         let mut waiting: BTreeSet<usize> = (0..plan.tasks.len()).collect();
         let (mut good, mut bad) = (BTreeSet::new(), BTreeSet::new());
         let mut running: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Done, Trouble>)>> =
             FuturesUnordered::new();
         loop {
+            if self.is_stopped() {
+                outcome.left += std::mem::take(&mut waiting).len();
+            }
             for number in waiting.clone() {
                 let task = &plan.tasks[number];
                 if let Some(cause) = task.needs.iter().find(|need| bad.contains(&need.0)) {
@@ -139,60 +175,22 @@ impl<'a> Run<'a> {
                     good.insert(number);
                     outcome.changes += done.changes;
                 }
-                Err(trouble) => {
+                Err(Trouble::Failed { reason, remedy }) => {
                     bad.insert(number);
-                    self.fail(plan, number, trouble, &mut outcome);
+                    self.fail(plan, number, reason, remedy, &mut outcome);
+                }
+                Err(Trouble::Stopped) => {
+                    bad.insert(number);
+                    outcome.left += 1;
+                    (self.tell)(Event::Stopped {
+                        task: number,
+                        title: plan.tasks[number].title.clone(),
+                        machine: self.name(plan, number),
+                    });
                 }
             }
         }
         outcome
-    }
-
-    fn place(plan: &Plan, number: usize) -> Option<usize> {
-        match &plan.tasks[number].work {
-            Work::Machine { machine, .. } => Some(*machine),
-            Work::Api(_) => None,
-        }
-    }
-
-    fn name(&self, plan: &Plan, number: usize) -> Option<String> {
-        let place = Self::place(plan, number)?;
-        Some(self.cluster.machines()[place].name.to_string())
-    }
-
-    fn skip(&self, plan: &Plan, number: usize, because: &str, outcome: &mut Outcome) {
-        let title = plan.tasks[number].title.clone();
-        (self.tell)(Event::Skipped {
-            task: number,
-            title: title.clone(),
-            machine: self.name(plan, number),
-            because: because.to_owned(),
-        });
-        outcome.failed.push(Failure {
-            title,
-            machine: Self::place(plan, number),
-            reason: format!("not begun, since it needs “{because}”"),
-            remedy: None,
-            begun: false,
-        });
-    }
-
-    fn fail(&self, plan: &Plan, number: usize, trouble: Trouble, outcome: &mut Outcome) {
-        let title = plan.tasks[number].title.clone();
-        (self.tell)(Event::Failed {
-            task: number,
-            title: title.clone(),
-            machine: self.name(plan, number),
-            reason: trouble.reason.clone(),
-            remedy: trouble.remedy.clone(),
-        });
-        outcome.failed.push(Failure {
-            title,
-            machine: Self::place(plan, number),
-            reason: trouble.reason,
-            remedy: trouble.remedy,
-            begun: true,
-        });
     }
 
     async fn task(
@@ -228,6 +226,9 @@ impl<'a> Run<'a> {
                 let _turn = self.turns[*machine].lock().await;
                 // Nobody closes it.
                 let _permit = room.acquire().await;
+                if self.is_stopped() {
+                    return Err(Trouble::Stopped);
+                }
                 started();
                 let material = Material {
                     authorities: self.authorities,
@@ -246,7 +247,7 @@ impl<'a> Run<'a> {
                     Told::Lost { reason } => step(&format!("connecting again: {reason}")),
                 };
                 let report = self.machines[*machine].apply(&work, &watch).await;
-                let report = report.map_err(|error| Trouble {
+                let report = report.map_err(|error| Trouble::Failed {
                     remedy: error.remedy(),
                     reason: error.to_string(),
                 })?;
@@ -257,7 +258,12 @@ impl<'a> Run<'a> {
             }
             Work::Api(work) => {
                 started();
-                let changes = self.ask(work, good, &step).await.map_err(|error| Trouble {
+                let asked = tokio::select! {
+                    asked = self.ask(work, good, &step) => asked,
+                    // Every request is whole in itself, so it may end between any two.
+                    () = self.stopped() => return Err(Trouble::Stopped),
+                };
+                let changes = asked.map_err(|error| Trouble::Failed {
                     remedy: error.remedy(),
                     reason: error.to_string(),
                 })?;
@@ -359,7 +365,7 @@ const ROLLOUT: Duration = Duration::from_secs(300);
 
 impl Trouble {
     fn plain(error: impl std::fmt::Display) -> Self {
-        Self {
+        Self::Failed {
             reason: error.to_string(),
             remedy: None,
         }

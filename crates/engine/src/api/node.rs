@@ -187,6 +187,27 @@ impl Api {
         .await
     }
 
+    /// What [`Api::label_and_taint`] would do. Changes nothing; a node that is not there is one to be made.
+    ///
+    /// # Errors
+    /// When the API server cannot be asked.
+    pub async fn would_label_and_taint(
+        &self,
+        node: &str,
+        labels: &[Label],
+        taints: &[Taint],
+    ) -> Result<Effect, Error> {
+        let asked = Asked::of("get", "Node").named(None, node);
+        let path = format!("/api/v1/nodes/{}", escaped(node));
+        let Some(before) = self.find::<Value>(&asked, &path).await? else {
+            return Ok(Effect::Created);
+        };
+        Ok(match patch(&before, labels, taints) {
+            Some((_, fields)) => Effect::Changed { fields },
+            None => Effect::Unchanged,
+        })
+    }
+
     /// Forgets a node. Whether it was there.
     ///
     /// # Errors

@@ -90,25 +90,42 @@ impl Record {
         if let Some(record) = Self::find(store, name).await? {
             return Ok(record);
         }
-        let damaged = |problem: String| Error::Damaged {
-            place: store.place(Key::CLUSTER),
-            problem,
-        };
-        let record = Self {
-            uid: Uid::random()?,
-            name: Word::new(name.as_str()).map_err(|error| damaged(error.to_string()))?,
-            created: now.truncate_to_second(),
-        };
-        let mut bytes =
-            serde_json::to_vec_pretty(&record).map_err(|error| damaged(error.to_string()))?;
-        bytes.push(b'\n');
-        let written = store.write(Key::CLUSTER, SecretSlice::from(bytes), Expected::Nothing);
-        match (written.await, Self::find(store, name).await?) {
-            (Ok(_), _) => Ok(record),
+        let record = Self::new(name, now)?;
+        match (record.keep(store).await, Self::find(store, name).await?) {
+            (Ok(()), _) => Ok(record),
             // Somebody else was faster.
             (Err(Error::Conflict { .. }), Some(theirs)) => Ok(theirs),
             (Err(error), _) => Err(error),
         }
+    }
+
+    /// That of a new cluster, of which no store knows yet.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn new(name: &Name, now: OffsetDateTime) -> Result<Self, Error> {
+        Ok(Self {
+            uid: Uid::random()?,
+            name: nobody(name).cluster_name,
+            created: now.truncate_to_second(),
+        })
+    }
+
+    /// Writes it where none was. From then on the cluster exists.
+    ///
+    /// # Errors
+    /// When it cannot be written, or there is one.
+    pub async fn keep(&self, store: &dyn Store) -> Result<(), Error> {
+        let damaged = |error: serde_json::Error| Error::Damaged {
+            place: store.place(Key::CLUSTER),
+            problem: error.to_string(),
+        };
+        let mut bytes = serde_json::to_vec_pretty(self).map_err(damaged)?;
+        bytes.push(b'\n');
+        store
+            .write(Key::CLUSTER, SecretSlice::from(bytes), Expected::Nothing)
+            .await
+            .map(drop)
     }
 
     /// The id that no other cluster has.

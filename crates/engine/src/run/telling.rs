@@ -1,0 +1,76 @@
+//! What a run tells of its tasks, and what it remembers of those that were not done.
+
+use std::collections::BTreeSet;
+
+use super::{Failure, Outcome, Run};
+use crate::{
+    event::Event,
+    plan::{Plan, Work},
+};
+
+impl Run<'_> {
+    pub(super) fn begin(&self, plan: &Plan) {
+        let places: BTreeSet<_> = (0..plan.tasks.len())
+            .filter_map(|number| Self::place(plan, number))
+            .collect();
+        let name = |place: usize| self.cluster.machines()[place].name.to_string();
+        (self.tell)(Event::Begun {
+            tasks: plan.tasks.len(),
+            machines: places.into_iter().map(name).collect(),
+        });
+    }
+
+    pub(super) fn place(plan: &Plan, number: usize) -> Option<usize> {
+        match &plan.tasks[number].work {
+            Work::Machine { machine, .. } => Some(*machine),
+            Work::Api(_) => None,
+        }
+    }
+
+    pub(super) fn name(&self, plan: &Plan, number: usize) -> Option<String> {
+        let place = Self::place(plan, number)?;
+        Some(self.cluster.machines()[place].name.to_string())
+    }
+
+    pub(super) fn skip(&self, plan: &Plan, number: usize, because: &str, outcome: &mut Outcome) {
+        let title = plan.tasks[number].title.clone();
+        (self.tell)(Event::Skipped {
+            task: number,
+            title: title.clone(),
+            machine: self.name(plan, number),
+            because: because.to_owned(),
+        });
+        outcome.failed.push(Failure {
+            title,
+            machine: Self::place(plan, number),
+            reason: format!("not begun, since it needs “{because}”"),
+            remedy: None,
+            begun: false,
+        });
+    }
+
+    pub(super) fn fail(
+        &self,
+        plan: &Plan,
+        number: usize,
+        reason: String,
+        remedy: Option<String>,
+        outcome: &mut Outcome,
+    ) {
+        let title = plan.tasks[number].title.clone();
+        (self.tell)(Event::Failed {
+            task: number,
+            title: title.clone(),
+            machine: self.name(plan, number),
+            reason: reason.clone(),
+            remedy: remedy.clone(),
+        });
+        outcome.failed.push(Failure {
+            title,
+            machine: Self::place(plan, number),
+            reason,
+            remedy,
+            begun: true,
+        });
+    }
+}
