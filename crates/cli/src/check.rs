@@ -78,6 +78,19 @@ fn summary(cluster: &Cluster) -> String {
         Some(version) => format!("Kubernetes {version}"),
         None => "the packages' Kubernetes".to_owned(),
     };
+    format!(
+        "{}, {version} with {}, {} ({}), Services {}, pods {}",
+        cluster.id,
+        cluster.runtime.kind.as_str(),
+        number(cluster.machines().len(), "machine"),
+        roles(cluster),
+        cluster.services.cidrs,
+        cluster.pods.cidrs,
+    )
+}
+
+/// How many machines there are of each role.
+pub(crate) fn roles(cluster: &Cluster) -> String {
     let roles: Vec<String> = Role::ALL
         .into_iter()
         .map(|role| (role, cluster.with_role(role).len()))
@@ -87,15 +100,7 @@ fn summary(cluster: &Cluster) -> String {
             _ => number(count, role.as_str()),
         })
         .collect();
-    format!(
-        "{}, {version} with {}, {} ({}), Services {}, pods {}",
-        cluster.id,
-        cluster.runtime.kind.as_str(),
-        number(cluster.machines().len(), "machine"),
-        roles.join(", "),
-        cluster.services.cidrs,
-        cluster.pods.cidrs,
-    )
+    roles.join(", ")
 }
 
 /// The same for programs.

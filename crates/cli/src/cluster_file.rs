@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use hatchery_engine::state::{Directory, Error, Expected, Key, Store};
 use hatchery_sandbox::files;
-use hatchery_spec::Cluster;
+use hatchery_spec::{Cluster, Reading, value::Name};
+use secrecy::{ExposeSecret as _, SecretSlice};
 
 use crate::{
-    deploy_file,
+    deploy_file::{self, Text},
     output::{Output, Refused},
+    refusal,
 };
 
 /// Which file.
@@ -21,10 +24,25 @@ pub(crate) struct Given {
     vars: Option<PathBuf>,
 }
 
+/// Which cluster: one that is known, or that of a file.
+#[derive(clap::Args)]
+pub(crate) struct Named {
+    /// The cluster's id; its deploy file is remembered
+    #[arg(long, conflicts_with = "file", value_parser = name)]
+    id: Option<Name>,
+    #[command(flatten)]
+    given: Given,
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    Name::parse(text).map_err(|wrong| format!("it is {}; {}", wrong.problem, wrong.remedy))
+}
+
 /// A good one.
 pub(crate) struct GoodFile {
     pub(crate) cluster: Cluster,
-    pub(crate) text: String,
+    file: Vec<u8>,
+    vars: Option<Vec<u8>>,
 }
 
 impl Given {
@@ -34,11 +52,86 @@ impl Given {
         home: Option<&Path>,
         output: &Output,
     ) -> anyhow::Result<Option<GoodFile>> {
-        let file = deploy_file::find(self.file.as_deref(), home)?;
-        let reading = deploy_file::look(&file, self.vars.as_deref())?;
-        eprint!("{}", reading.diagnostics.render(output.colours()));
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        Ok(reading.cluster.map(|cluster| GoodFile { cluster, text }))
+        self.read_for(deploy_file::Use::Everything, home, output)
+    }
+
+    fn read_for(
+        &self,
+        purpose: deploy_file::Use,
+        home: Option<&Path>,
+        output: &Output,
+    ) -> anyhow::Result<Option<GoodFile>> {
+        let path = deploy_file::find(self.file.as_deref(), home)?;
+        let file = Text::read(&path)?;
+        let vars = self.vars.as_deref().map(Text::read).transpose()?;
+        let reading = deploy_file::judge(&file, vars.as_ref(), purpose);
+        Ok(good(reading, file, vars, output))
+    }
+}
+
+impl Named {
+    /// Reads what is needed to reach the machines, and prints all there is to say. Nothing when that is not good.
+    pub(crate) async fn read(
+        &self,
+        home: &Path,
+        output: &Output,
+    ) -> anyhow::Result<Option<GoodFile>> {
+        let Some(id) = &self.id else {
+            return self
+                .given
+                .read_for(deploy_file::Use::Access, Some(home), output);
+        };
+        let store = Directory::new(home, id);
+        let Some((file, vars)) = remembered(&store).await? else {
+            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            return Err(refused
+                .remedy("use the --home that it was made with, or name its deploy file with -f")
+                .into());
+        };
+        let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
+        Ok(good(reading, file, vars, output))
+    }
+}
+
+fn good(reading: Reading, file: Text, vars: Option<Text>, output: &Output) -> Option<GoodFile> {
+    eprint!("{}", reading.diagnostics.render(output.colours()));
+    reading.cluster.map(|cluster| GoodFile {
+        cluster,
+        file: file.bytes,
+        vars: vars.map(|vars| vars.bytes),
+    })
+}
+
+/// The deploy file of a cluster as it was given, with its variables.
+pub(crate) async fn remembered(store: &dyn Store) -> Result<Option<(Text, Option<Text>)>, Refused> {
+    let read = async |key| {
+        let value = store
+            .read(key)
+            .await
+            .map_err(|error| refusal::state(&error))?;
+        Ok(value.map(|value| Text::remembered(store.place(key), value.bytes.expose_secret())))
+    };
+    let Some(file) = read(Key::DEPLOY_FILE).await? else {
+        return Ok(None);
+    };
+    // An empty one is left where a file without variables came after one with.
+    let vars = read(Key::VARIABLES).await?;
+    Ok(Some((file, vars.filter(|vars| !vars.bytes.is_empty()))))
+}
+
+impl GoodFile {
+    /// Keeps it with the cluster.
+    pub(crate) async fn remember(&self, store: &dyn Store) -> Result<(), Error> {
+        let write = |key, bytes: &[u8]| {
+            let bytes = SecretSlice::from(bytes.to_vec());
+            store.write(key, bytes, Expected::Anything)
+        };
+        write(Key::DEPLOY_FILE, &self.file).await?;
+        let had = store.read(Key::VARIABLES).await?.is_some();
+        if had || self.vars.is_some() {
+            write(Key::VARIABLES, self.vars.as_deref().unwrap_or_default()).await?;
+        }
+        Ok(())
     }
 }
 

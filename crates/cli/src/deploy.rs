@@ -1,9 +1,11 @@
 //! `deploy`: makes a cluster, or what is left of making it.
 
+mod ending;
+
 use std::{
     path::{Path, PathBuf},
+    pin::pin,
     process::ExitCode,
-    sync::Mutex,
     time::Instant,
 };
 
@@ -12,19 +14,22 @@ use hatchery_engine::{
     authorities::Authorities,
     deployment::{self, Request, Survey},
     event::Event,
+    kubeconfig,
     reach::Surroundings,
     run::{Outcome, Run},
-    state::{Directory, Expected, Holder, Key, Record, RunLog, Store as _},
+    state::{Directory, Expected, Holder, Key, Lock, Record, RunLog, Store as _},
 };
-use hatchery_spec::Cluster;
-use secrecy::SecretSlice;
+use secrecy::{ExposeSecret as _, SecretSlice};
 use time::OffsetDateTime;
+use tokio::sync::watch;
 
 use crate::{
-    cluster_file::{self, Given},
+    cleanup,
+    cluster_file::{self, Given, GoodFile},
+    interrupt::{self, INTERRUPTED, Interrupts},
     output::Output,
+    progress::Progress,
     refusal,
-    template::number,
 };
 
 #[derive(clap::Args)]
@@ -34,6 +39,9 @@ pub(crate) struct Arguments {
     /// How many machines are worked on at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
+    /// When a new cluster cannot be made, put its machines back as they were
+    #[arg(long)]
+    rollback: bool,
 }
 
 pub(crate) fn run(
@@ -46,38 +54,27 @@ pub(crate) fn run(
     };
     let home = cluster_file::home(home)?;
     let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(deploy(
-        &file.cluster,
-        &file.text,
-        arguments.parallel,
-        home,
-        output,
-    ))
+    runtime.block_on(deploy(&file, arguments, home, output))
 }
 
 async fn deploy(
-    cluster: &Cluster,
-    text: &str,
-    parallel: usize,
+    file: &GoodFile,
+    arguments: &Arguments,
     home: PathBuf,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let begin = Instant::now();
     let now = OffsetDateTime::now_utc();
+    let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
+    let cluster = &file.cluster;
+    let state = |error| refusal::state(&error);
     let store = Directory::new(&home, &cluster.id);
-    let lock = store
-        .lock(Holder::this_process("deploy", now))
-        .await
-        .map_err(|error| refusal::state(&error))?;
-    // Whether the machines can be used is known before the cluster exists.
-    let record = Record::find(&store, &cluster.id)
-        .await
-        .map_err(|error| refusal::state(&error))?;
-    let record = match record {
-        Some(record) => record,
-        None => Record::find_or_make(&store, &cluster.id, now)
-            .await
-            .map_err(|error| refusal::state(&error))?,
+    let lock = store.lock(Holder::this_process("deploy", now)).await;
+    let lock = lock.map_err(state)?;
+    let known = Record::find(&store, &cluster.id).await.map_err(state)?;
+    let record = match &known {
+        Some(record) => record.clone(),
+        None => Record::new(&cluster.id, now).map_err(state)?,
     };
     let surroundings = Surroundings::of_process(home);
     let request = Request {
@@ -85,162 +82,128 @@ async fn deploy(
         identity: &record.identity(),
         surroundings: &surroundings,
         base: std::env::current_dir().context("cannot tell where this runs")?,
-        parallel,
+        parallel: arguments.parallel,
     };
-    let survey = match deployment::survey(&request, |_, _| ()).await {
-        Ok(survey) => survey,
-        Err(refusal) => return Ok(refusal::show(cluster, &refusal, output)),
+    let asking = Progress::new(output, None, begin);
+    let survey = interrupts
+        .unless(deployment::survey(&request, |_, _| ()))
+        .await;
+    asking.end();
+    let survey = match survey {
+        None => return Ok(interrupt::untouched()),
+        Some(Err(refusal)) => return Ok(refusal::show(cluster, &refusal, output)),
+        Some(Ok(survey)) => survey,
     };
     refusal::findings(&survey.findings, output);
-    for note in &survey.plan.notes {
-        output.print(&format!("note: {note}\n"));
+    // Machines can be used: only now does the cluster exist.
+    if known.is_none() {
+        record.keep(&store).await.map_err(state)?;
     }
     let authorities = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
     let authorities = authorities.map_err(|error| refusal::authorities(&error))?;
-    let bytes = SecretSlice::from(text.as_bytes().to_vec());
-    store
-        .write(Key::DEPLOY_FILE, bytes, Expected::Anything)
-        .await
-        .map_err(|error| refusal::state(&error))?;
-    let log = RunLog::begin(&store, now).map_err(|error| refusal::state(&error))?;
-    let printer = Printer {
-        output,
-        log: &log,
-        begin,
-        gate: Mutex::new(()),
-    };
-    let tell = |event: Event| printer.tell(&event);
-    let run = Run::new(
+    file.remember(&store).await.map_err(state)?;
+    let log = RunLog::begin(&store, now).map_err(state)?;
+    let asked = begin.elapsed().as_secs_f64();
+    let progress = Progress::new(output, Some(&log), begin);
+    for note in &survey.plan.notes {
+        progress.tell(&Event::Note { text: note.clone() });
+    }
+    let outcome = carry_out(
+        file,
+        &survey,
+        &authorities,
+        arguments.parallel,
+        &progress,
+        &mut interrupts,
+    )
+    .await;
+    let ending = ending::Ending::of(cluster, &survey, &outcome);
+    if ending.has_api() {
+        let text = kubeconfig::issue(cluster, &authorities, OffsetDateTime::now_utc())?;
+        let bytes = SecretSlice::from(text.expose_secret().as_bytes().to_vec());
+        let written = store.write(Key::ADMIN_CONF, bytes, Expected::Anything);
+        written.await.map_err(state)?;
+    }
+    let phases = progress.end();
+    ending.show(&ending::Show {
         cluster,
+        survey: &survey,
+        outcome: &outcome,
+        log: &log,
+        admin_conf: &store.place(Key::ADMIN_CONF),
+        asked,
+        phases,
+        seconds: begin.elapsed().as_secs_f64(),
+        output,
+    });
+    if arguments.rollback && ending.is_failure() {
+        roll_back(file, &survey, store, lock, arguments.parallel, output).await?;
+    } else {
+        for machine in &survey.machines {
+            machine.disconnect().await;
+        }
+    }
+    Ok(ending.exit_code())
+}
+
+/// Carries the plan out; the first Ctrl-C stops it in a clean state, the second leaves at once.
+async fn carry_out(
+    file: &GoodFile,
+    survey: &Survey,
+    authorities: &Authorities,
+    parallel: usize,
+    progress: &Progress<'_>,
+    interrupts: &mut Interrupts,
+) -> Outcome {
+    let tell = |event: Event| progress.tell(&event);
+    let (stop, stopped) = watch::channel(false);
+    let run = Run::new(
+        &file.cluster,
         &survey.machines,
         &survey.managed,
-        &authorities,
+        authorities,
         parallel,
         &tell,
     );
-    let outcome = run.carry_out(&survey.plan).await;
-    for machine in &survey.machines {
-        machine.disconnect().await;
+    let run = run.stopped_by(stopped);
+    let mut work = pin!(run.carry_out(&survey.plan));
+    loop {
+        tokio::select! {
+            outcome = &mut work => return outcome,
+            () = interrupts.next() => {
+                // Nobody listens any more only when the work is over.
+                if stop.send_replace(true) {
+                    progress.say("left at once; run the same command again to go on");
+                    std::process::exit(INTERRUPTED.into());
+                }
+                progress.say("stopping: no new task begins, what is under way is finished; Ctrl-C again leaves at once");
+            }
+        }
     }
-    Ok(finish(cluster, &survey, &outcome, &log, begin, output))
 }
 
-/// The whole in the last lines.
-fn finish(
-    cluster: &Cluster,
+/// Puts the machines of a cluster back that this run was the first to touch.
+async fn roll_back(
+    file: &GoodFile,
     survey: &Survey,
-    outcome: &Outcome,
-    log: &RunLog,
-    begin: Instant,
+    store: Directory,
+    lock: Lock,
+    parallel: usize,
     output: &Output,
-) -> ExitCode {
-    let seconds = begin.elapsed().as_secs_f64();
-    let changes = match outcome.changes {
-        0 => "nothing had to be changed".to_owned(),
-        count => number(count, "change"),
-    };
-    let version = survey.versions.kubernetes;
-    let mut failed: Vec<String> = survey
-        .missing
+) -> anyhow::Result<()> {
+    if survey
+        .managed
         .iter()
-        .map(|place| cluster.machines()[*place].name.to_string())
-        .collect();
-    let whole = outcome
-        .failed
-        .iter()
-        .any(|failure| failure.machine.is_none());
-    for failure in &outcome.failed {
-        let name = failure
-            .machine
-            .map(|place| cluster.machines()[place].name.to_string());
-        if let Some(name) = name.filter(|name| !failed.contains(name)) {
-            failed.push(name);
-        }
+        .any(|managed| managed.cluster.is_some())
+    {
+        eprintln!(
+            "not rolled back: cluster {} was there before this run",
+            file.cluster.id
+        );
+        return Ok(());
     }
-    if failed.is_empty() && !whole {
-        output.print(&format!(
-            "\ncluster {} is up: Kubernetes {version}, {changes}, {seconds:.1} s\n",
-            cluster.id
-        ));
-        output.print(&format!("  next: {} kubeconfig --id {} > admin.conf && kubectl --kubeconfig admin.conf get nodes\n", output.program(), cluster.id));
-        return ExitCode::SUCCESS;
-    }
-    let up = !whole;
-    let what = if up { "is up in part" } else { "is not up" };
-    output.print(&format!(
-        "\ncluster {} {what}: {changes}, {seconds:.1} s\n",
-        cluster.id
-    ));
-    output.print(&format!("  not done: {}\n", failed.join(", ")));
-    output.print(&format!(
-        "  log: {}\n  next: run the same command again; what is done stays done\n",
-        log.path().display()
-    ));
-    if up {
-        ExitCode::from(3)
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-struct Printer<'a> {
-    output: &'a Output,
-    log: &'a RunLog,
-    begin: Instant,
-    /// Lines of one event stay together.
-    gate: Mutex<()>,
-}
-
-impl Printer<'_> {
-    fn tell(&self, event: &Event) {
-        // A full disk does not stop a deployment.
-        let _ = self.log.event(event);
-        let _gate = self.gate.lock();
-        if self.output.json() {
-            if let Ok(value) = serde_json::to_value(event) {
-                self.output.print(&format!("{value}\n"));
-            }
-            return;
-        }
-        let at = self.begin.elapsed().as_secs_f64();
-        let line = match event {
-            Event::Finished {
-                title,
-                changes,
-                bytes,
-                seconds,
-                ..
-            } => {
-                let changes = match changes {
-                    0 => "unchanged".to_owned(),
-                    count => number(*count, "change"),
-                };
-                let sent = match bytes >> 20 {
-                    0 => String::new(),
-                    megabytes => format!(", {megabytes} MiB"),
-                };
-                format!("{at:6.1} s  {title}: {changes}{sent}, {seconds:.1} s\n")
-            }
-            Event::Failed {
-                title,
-                reason,
-                remedy,
-                ..
-            } => {
-                let remedy = remedy
-                    .as_ref()
-                    .map(|remedy| format!("          {remedy}\n"));
-                format!(
-                    "{at:6.1} s  {title} failed: {reason}\n{}",
-                    remedy.unwrap_or_default()
-                )
-            }
-            Event::Skipped { title, because, .. } => {
-                format!("{at:6.1} s  {title}: not begun, since “{because}” failed\n")
-            }
-            Event::Note { text } => format!("note: {text}\n"),
-            Event::Started { .. } | Event::Step { .. } => return,
-        };
-        self.output.print(&line);
-    }
+    eprintln!("rolling back");
+    let bad = cleanup::clean(&file.cluster, &survey.machines, parallel, output).await;
+    cleanup::finish(&file.cluster, &bad, &store, lock, output).await?;
+    Ok(())
 }

@@ -54,12 +54,26 @@ pub(crate) fn find(named: Option<&Path>, home: Option<&Path>) -> anyhow::Result<
         .into())
 }
 
+/// What a deploy file is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// To make the cluster: every file that it names is needed.
+    Everything,
+    /// To reach the machines: archives may be gone.
+    Access,
+}
+
 /// Reads a deploy file, for an inventory with the file of its variables, and looks for the files
 /// that it names.
 pub(crate) fn look(path: &Path, vars: Option<&Path>) -> anyhow::Result<Reading> {
     let file = Text::read(path)?;
     let vars = vars.map(Text::read).transpose()?;
-    let mut reading = match &vars {
+    Ok(judge(&file, vars.as_ref(), Use::Everything))
+}
+
+/// The same for files that were read.
+pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use) -> Reading {
+    let mut reading = match vars {
         None => read(file.input()),
         Some(vars) => inventory::read(Files {
             hosts: file.input(),
@@ -68,26 +82,41 @@ pub(crate) fn look(path: &Path, vars: Option<&Path>) -> anyhow::Result<Reading> 
         }),
     };
     for reference in std::mem::take(&mut reading.references) {
-        for diagnostic in judge(&reference) {
-            reading.diagnostics.push(diagnostic);
+        let is_for_access = matches!(
+            reference.purpose,
+            Purpose::PrivateKey | Purpose::PasswordFile
+        );
+        if purpose == Use::Everything || is_for_access {
+            for diagnostic in judge_reference(&reference) {
+                reading.diagnostics.push(diagnostic);
+            }
         }
         reading.references.push(reference);
     }
     if reading.diagnostics.has_errors() {
         reading.cluster = None;
     }
-    Ok(reading)
+    reading
 }
 
 /// A file as it was found.
-struct Text {
+pub(crate) struct Text {
     name: String,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     others_can_read: bool,
 }
 
 impl Text {
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    /// One that we keep, at this place.
+    pub(crate) fn remembered(place: String, bytes: &[u8]) -> Self {
+        Self {
+            name: place,
+            bytes: bytes.to_vec(),
+            others_can_read: false,
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let read = || -> io::Result<(Vec<u8>, bool)> {
             let file = File::open(path)?;
@@ -126,7 +155,7 @@ impl Text {
 }
 
 /// What is wrong with a file that a deploy file names.
-fn judge(reference: &Reference) -> Vec<Diagnostic> {
+fn judge_reference(reference: &Reference) -> Vec<Diagnostic> {
     let path = expand(&reference.path);
     let checked = match reference.purpose {
         Purpose::Archive(_) => beginning(&path).map(|_| None),

@@ -1,6 +1,7 @@
 //! The `hatchery` program: arguments in, calls, output and exit code out.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched).
+//! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched), 3 done in part, 4 there is
+//! something to do (`plan --exit-code`), 130 interrupted.
 
 mod check;
 mod cleanup;
@@ -8,7 +9,12 @@ mod cluster_file;
 mod completion;
 mod deploy;
 mod deploy_file;
+mod interrupt;
+mod kubeconfig;
+mod list;
 mod output;
+mod plan;
+mod progress;
 mod refusal;
 mod sandbox;
 mod schema;
@@ -69,8 +75,14 @@ enum Command {
     Template(template::Arguments),
     /// Say all that is wrong with a deploy file, before anything is touched
     Check(check::Arguments),
+    /// Show what deploy would change, and change nothing
+    Plan(plan::Arguments),
     /// Make a cluster, or what is left of making it
     Deploy(deploy::Arguments),
+    /// Show the clusters, and whether they are well
+    List,
+    /// Print the administrator's kubeconfig of a cluster, or merge it into yours
+    Kubeconfig(kubeconfig::Arguments),
     /// Remove a cluster, and put its machines back as they were
     Cleanup(cleanup::Arguments),
     /// Print the JSON schema of deploy files, for editors
@@ -117,7 +129,7 @@ fn main() -> ExitCode {
             .without_time()
             .init();
     }
-    let output = Output::new(name, arguments.global.output, plain);
+    let output = Output::new(name, arguments.global.output, plain, arguments.global.debug);
     match run(arguments, &output) {
         Ok(code) => code,
         Err(error) => output.error(&error),
@@ -137,6 +149,11 @@ fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
         Some(Command::Template(arguments)) => template::run(arguments, output),
         Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output),
         Some(Command::Deploy(arguments)) => deploy::run(&arguments, home.as_deref(), output),
+        Some(Command::Plan(arguments)) => plan::run(&arguments, home.as_deref(), output),
+        Some(Command::List) => list::run(home.as_deref(), output),
+        Some(Command::Kubeconfig(arguments)) => {
+            kubeconfig::run(&arguments, home.as_deref(), output)
+        }
         Some(Command::Cleanup(arguments)) => cleanup::run(&arguments, home.as_deref(), output),
         Some(Command::Schema) => Ok(schema::run(output)),
         Some(Command::Completion(arguments)) => Ok(completion::run(&arguments, output)),

@@ -52,6 +52,7 @@ pub(crate) struct Output {
     program: &'static str,
     format: Format,
     colours: bool,
+    debug: bool,
 }
 
 /// Whether standard error shows colours.
@@ -62,12 +63,18 @@ pub(crate) fn colours_on_stderr(plain: bool) -> bool {
 }
 
 impl Output {
-    pub(crate) fn new(program: &'static str, format: Format, plain: bool) -> Self {
+    pub(crate) fn new(program: &'static str, format: Format, plain: bool, debug: bool) -> Self {
         Self {
             program,
             format,
             colours: colours_on_stderr(plain),
+            debug,
         }
+    }
+
+    /// Whether everything that is run is shown.
+    pub(crate) fn debug(&self) -> bool {
+        self.debug
     }
 
     /// `hatchery` or `eggo`.

@@ -4,9 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use hatchery_host::{
-    machine::{Error, Machine, Undone},
+    machine::{Error, Machine, Managed, Undone},
     path::Word,
+    script::Identity,
 };
+use hatchery_spec::value::Name;
 
 use crate::components::pods;
 
@@ -52,4 +54,64 @@ async fn one(machine: &Machine) -> Cleaned {
     undone.kept.extend(rest.kept);
     undone.left = rest.left;
     Ok(undone)
+}
+
+/// For whom machines are held that say they belong to a cluster of this name, for whoever has lost what was remembered of
+/// it. `None` when none of them says so.
+///
+/// # Errors
+/// The ids, when there are several clusters of this name among them.
+pub fn holder<'a>(
+    name: &Name,
+    machines: impl IntoIterator<Item = &'a Managed>,
+) -> Result<Option<Identity>, Vec<String>> {
+    let mut ids = Vec::new();
+    for (id, called) in machines.into_iter().filter_map(|one| one.cluster.as_ref()) {
+        if called == name.as_str() && !ids.contains(id) {
+            ids.push(id.clone());
+        }
+    }
+    match ids.as_slice() {
+        [] => Ok(None),
+        [id] => match (Word::new(id.as_str()), Word::new(name.as_str())) {
+            (Ok(cluster), Ok(cluster_name)) => Ok(Some(Identity {
+                cluster,
+                cluster_name,
+            })),
+            // No id of ours.
+            _ => Err(ids),
+        },
+        _ => Err(ids),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(by: Option<(&str, &str)>) -> Managed {
+        Managed {
+            cluster: by.map(|(id, name)| (id.to_owned(), name.to_owned())),
+            resources: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_known_by_what_its_machines_say() {
+        let name = Name::parse("lab").unwrap();
+        let found = |by: &[Option<(&str, &str)>]| {
+            let machines: Vec<_> = by.iter().map(|one| held(*one)).collect();
+            holder(&name, &machines).map(|found| found.map(|one| one.cluster.to_string()))
+        };
+        assert_eq!(found(&[None, None]), Ok(None));
+        assert_eq!(found(&[None, Some(("a1", "lab"))]), Ok(Some("a1".into())));
+        let two = [Some(("a1", "lab")), Some(("a1", "lab"))];
+        assert_eq!(found(&two), Ok(Some("a1".into())));
+        // Another cluster's machine stays that cluster's.
+        let other = [Some(("b2", "prod")), Some(("a1", "lab"))];
+        assert_eq!(found(&other), Ok(Some("a1".into())));
+        assert_eq!(found(&other[..1]), Ok(None));
+        let both = [Some(("a1", "lab")), Some(("b2", "lab"))];
+        assert_eq!(found(&both), Err(vec!["a1".into(), "b2".into()]));
+    }
 }

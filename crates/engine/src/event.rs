@@ -10,8 +10,8 @@ pub enum Event {
     Begun {
         /// So many tasks.
         tasks: usize,
-        /// The machines that take part.
-        machines: Vec<String>,
+        /// The machines that take part, in the cluster's order.
+        machines: Vec<Share>,
     },
     /// A task begins.
     Started {
@@ -84,4 +84,13 @@ pub enum Event {
         /// In a sentence.
         text: String,
     },
+}
+
+/// What a machine has to do with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// How many of the tasks are on it.
+    pub tasks: usize,
 }

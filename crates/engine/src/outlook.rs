@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hatchery_host::{
@@ -110,8 +110,7 @@ impl Outlook {
     /// On how many machines.
     pub fn machines(&self) -> usize {
         let changed = self.parts.iter().filter(|part| !part.changes.is_empty());
-        let names: std::collections::BTreeSet<_> =
-            changed.filter_map(|part| part.machine.as_deref()).collect();
+        let names: BTreeSet<_> = changed.filter_map(|part| part.machine.as_deref()).collect();
         names.len()
     }
 
@@ -172,9 +171,20 @@ pub async fn look(looking: Looking<'_>) -> Result<Outlook, Error> {
         }
     }
     parts.sort_by_key(|(number, _)| *number);
-    Ok(Outlook {
-        parts: parts.into_iter().map(|(_, part)| part).collect(),
-    })
+    let mut parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
+    tell_once(&mut parts);
+    Ok(Outlook { parts })
+}
+
+/// What several tasks would make is made by the first of them.
+fn tell_once(parts: &mut [Part]) {
+    let mut told = BTreeSet::new();
+    for part in parts {
+        let machine = &part.machine;
+        part.changes.retain(|change| {
+            change.kind != Kind::New || told.insert((machine.clone(), change.what.clone()))
+        });
+    }
 }
 
 async fn look_at(looking: &Looking<'_>, place: usize, task: &Task) -> Result<Part, Error> {
@@ -258,4 +268,35 @@ async fn ask_api(api: &Api, work: &ApiWork) -> Result<Vec<Change>, api::Error> {
         ApiWork::RolledOut(_) => {}
     }
     Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_tasks_would_make_is_told_once() {
+        let part = |machine: &str, kind| Part {
+            machine: Some(machine.into()),
+            changes: vec![Change {
+                kind,
+                what: "directory /etc/kubernetes".into(),
+                why: String::new(),
+            }],
+            ..Part::default()
+        };
+        let mut parts = [
+            part("a", Kind::New),
+            part("a", Kind::New),
+            part("b", Kind::New),
+            part("b", Kind::Changed),
+        ];
+        tell_once(&mut parts);
+        let counts = parts.each_ref().map(|part| part.changes.len());
+        assert_eq!(counts, [1, 0, 1, 1]);
+        let outlook = Outlook {
+            parts: parts.into(),
+        };
+        assert_eq!((outlook.changes(), outlook.machines()), (3, 2));
+    }
 }

@@ -54,7 +54,7 @@ pub(super) fn of_machine(
                 changes.push(Change {
                     kind,
                     what: format!("certificate {}", file.path),
-                    why: format!("issued: {why}"),
+                    why: format!("issued, since {why}"),
                 });
                 continue;
             }

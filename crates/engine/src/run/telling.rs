@@ -1,22 +1,26 @@
 //! What a run tells of its tasks, and what it remembers of those that were not done.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::{Failure, Outcome, Run};
 use crate::{
-    event::Event,
+    event::{Event, Share},
     plan::{Plan, Work},
 };
 
 impl Run<'_> {
     pub(super) fn begin(&self, plan: &Plan) {
-        let places: BTreeSet<_> = (0..plan.tasks.len())
-            .filter_map(|number| Self::place(plan, number))
-            .collect();
-        let name = |place: usize| self.cluster.machines()[place].name.to_string();
+        let mut shares = BTreeMap::new();
+        for place in (0..plan.tasks.len()).filter_map(|number| Self::place(plan, number)) {
+            *shares.entry(place).or_insert(0) += 1;
+        }
+        let share = |(place, tasks): (usize, usize)| Share {
+            name: self.cluster.machines()[place].name.to_string(),
+            tasks,
+        };
         (self.tell)(Event::Begun {
             tasks: plan.tasks.len(),
-            machines: places.into_iter().map(name).collect(),
+            machines: shares.into_iter().map(share).collect(),
         });
     }
 

@@ -128,7 +128,7 @@ fn a_certificate_is_one_line_with_its_reason() {
             (
                 Kind::Changed,
                 "certificate /p/x.crt",
-                "issued: it ends soon"
+                "issued, since it ends soon"
             ),
             (Kind::New, "file /p/y", "new"),
         ]

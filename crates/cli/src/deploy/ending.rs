@@ -1,0 +1,192 @@
+//! The last lines of `deploy`: what was made, how long it took, what to type next.
+
+use std::process::ExitCode;
+
+use hatchery_engine::{deployment::Survey, run::Outcome, state::RunLog};
+use hatchery_spec::Cluster;
+use serde_json::json;
+
+use crate::{check, interrupt::INTERRUPTED, output::Output, progress::Phase, template::number};
+
+/// How it ended.
+pub(super) struct Ending {
+    state: State,
+    /// Machines on which something is not done.
+    not_done: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Up,
+    Partial,
+    Failed,
+    Stopped,
+}
+
+/// What there is to tell.
+pub(super) struct Show<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) survey: &'a Survey,
+    pub(super) outcome: &'a Outcome,
+    pub(super) log: &'a RunLog,
+    /// Where the administrator's kubeconfig is.
+    pub(super) admin_conf: &'a str,
+    /// How long it took until there was a plan.
+    pub(super) asked: f64,
+    pub(super) phases: Vec<Phase>,
+    pub(super) seconds: f64,
+    pub(super) output: &'a Output,
+}
+
+impl Ending {
+    pub(super) fn of(cluster: &Cluster, survey: &Survey, outcome: &Outcome) -> Self {
+        let failed = outcome.failed.iter().filter_map(|failure| failure.machine);
+        let mut not_done = Vec::new();
+        for place in survey.missing.iter().copied().chain(failed) {
+            let name = cluster.machines()[place].name.to_string();
+            if !not_done.contains(&name) {
+                not_done.push(name);
+            }
+        }
+        let mut failures = outcome.failed.iter();
+        let state = if outcome.left > 0 {
+            State::Stopped
+        } else if failures.any(|failure| failure.machine.is_none()) {
+            State::Failed
+        } else if not_done.is_empty() {
+            State::Up
+        } else {
+            State::Partial
+        };
+        Self { state, not_done }
+    }
+
+    /// Whether the cluster answers.
+    pub(super) fn has_api(&self) -> bool {
+        matches!(self.state, State::Up | State::Partial)
+    }
+
+    /// Whether there is no cluster, and not because the user wanted to stop.
+    pub(super) fn is_failure(&self) -> bool {
+        self.state == State::Failed
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        match self.state {
+            State::Up => ExitCode::SUCCESS,
+            State::Partial => ExitCode::from(3),
+            State::Failed => ExitCode::FAILURE,
+            State::Stopped => ExitCode::from(INTERRUPTED),
+        }
+    }
+
+    pub(super) fn show(&self, show: &Show<'_>) {
+        match show.output.json() {
+            true => show.output.print_json(&self.document(show)),
+            false => show.output.print(&self.text(show)),
+        }
+    }
+
+    fn document(&self, show: &Show<'_>) -> serde_json::Value {
+        let state = match self.state {
+            State::Up => "up",
+            State::Partial => "partial",
+            State::Failed => "failed",
+            State::Stopped => "stopped",
+        };
+        json!({
+            "event": "ended",
+            "cluster": show.cluster.id,
+            "state": state,
+            "kubernetes": show.survey.versions.kubernetes.to_string(),
+            "changes": show.outcome.changes,
+            "notDone": self.not_done,
+            "tasksLeft": show.outcome.left,
+            "seconds": show.seconds,
+            "phases": show.phases,
+            "log": show.log.path(),
+            "kubeconfig": self.has_api().then_some(show.admin_conf),
+        })
+    }
+
+    fn text(&self, show: &Show<'_>) -> String {
+        let (id, program) = (&show.cluster.id, show.output.program());
+        let changes = match show.outcome.changes {
+            0 => "nothing had to be changed".to_owned(),
+            count => number(count, "change"),
+        };
+        let version = show.survey.versions.kubernetes;
+        let roles = check::roles(show.cluster);
+        let what = match self.state {
+            State::Up => format!("is up: Kubernetes {version}, {roles}"),
+            State::Partial => format!("is up in part: Kubernetes {version}"),
+            State::Failed => "is not up".to_owned(),
+            State::Stopped => format!(
+                "is not finished: {} left",
+                number(show.outcome.left, "task")
+            ),
+        };
+        let mut text = format!("\ncluster {id} {what}; {changes}, {:.1} s\n", show.seconds);
+        if show.outcome.changes > 0 {
+            text += &phases(show.asked, &show.phases);
+        }
+        if !self.not_done.is_empty() {
+            text += &format!("  not done: {}\n", self.not_done.join(", "));
+        }
+        if self.state != State::Up {
+            text += &format!("  log:  {}\n", show.log.path().display());
+        }
+        if self.has_api() {
+            text += &format!(
+                "  next: kubectl --kubeconfig {} get nodes\n",
+                show.admin_conf
+            );
+            text += &format!("        {program} kubeconfig --id {id} --merge\n");
+        }
+        if self.state != State::Up {
+            text += "  next: run the same command again; what is done stays done\n";
+        }
+        if matches!(self.state, State::Failed | State::Stopped) {
+            text += &format!(
+                "        {program} cleanup --id {id} puts the machines back as they were\n"
+            );
+        }
+        text
+    }
+}
+
+/// How long each phase took, in columns.
+fn phases(asked: f64, phases: &[Phase]) -> String {
+    let ask = "look at machines and packages";
+    let titles = phases.iter().map(|phase| phase.title.chars().count());
+    let width = titles.max().unwrap_or(0).max(ask.len());
+    let mut text = format!("  {ask:<width$}  {asked:>6.1} s\n");
+    for Phase { title, from, to } in phases {
+        let took = to - from;
+        text += &format!("  {title:<width$}  {took:>6.1} s  from {from:.1} s to {to:.1} s\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_stand_in_columns() {
+        let phase = |title: &str, from, to| Phase {
+            title: title.into(),
+            from,
+            to,
+        };
+        assert_eq!(
+            phases(
+                1.25,
+                &[phase("prepare", 1.3, 13.0), phase("etcd", 13.0, 113.1)]
+            ),
+            "  look at machines and packages     1.2 s\n\
+             \x20 prepare                          11.7 s  from 1.3 s to 13.0 s\n\
+             \x20 etcd                            100.1 s  from 13.0 s to 113.1 s\n"
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! `list`: the clusters of this home, each asked whether it is well.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use futures::future::join_all;
+use hatchery_engine::{
+    authorities::Authorities,
+    live::{self, Live},
+    reach::Surroundings,
+    state::{self, Directory, Listed},
+};
+use serde_json::json;
+
+use crate::{cluster_file, deploy_file, output::Output, refusal, template::number};
+
+/// Nobody waits longer for a list.
+const DEADLINE: Duration = Duration::from_secs(8);
+
+/// A cluster as it is shown.
+struct Row {
+    name: String,
+    machines: usize,
+    /// What was found out, or why nothing could be.
+    found: Result<Live, String>,
+}
+
+pub(crate) fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
+    let home = cluster_file::home(home)?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
+    let rows = runtime.block_on(async {
+        let listed = state::list(&home).await;
+        let listed = listed.map_err(|error| refusal::state(&error))?;
+        let rows = join_all(listed.into_iter().map(|one| look(one, home.clone())));
+        anyhow::Ok(rows.await)
+    })?;
+    if output.json() {
+        output.print_json(&rows.iter().map(Row::document).collect());
+    } else if rows.is_empty() {
+        eprintln!(
+            "no clusters; '{} deploy -f FILE' makes one",
+            output.program()
+        );
+    } else {
+        output.print(&table(&rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn look(listed: Listed, home: PathBuf) -> Row {
+    let mut row = Row {
+        name: listed.name.to_string(),
+        machines: 0,
+        found: Err(String::new()),
+    };
+    let store = Directory::new(&home, &listed.name);
+    row.found = async {
+        let record = listed.record.map_err(|error| error.to_string())?;
+        let remembered = cluster_file::remembered(&store).await;
+        let (file, vars) = remembered
+            .map_err(|error| error.to_string())?
+            .ok_or("its deploy file is not remembered: it was never deployed")?;
+        let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
+        let cluster = reading.cluster.ok_or_else(|| {
+            format!(
+                "its deploy file is not good any more: check -f {}",
+                store.path().join("deploy.yaml").display()
+            )
+        })?;
+        row.machines = cluster.machines().len();
+        let authorities = Authorities::load(&store).await;
+        let authorities = authorities.map_err(|error| error.to_string())?;
+        let identity = record.identity();
+        let surroundings = Surroundings::of_process(home.clone());
+        let looking = live::look(
+            &cluster,
+            &identity,
+            authorities.as_ref(),
+            &surroundings,
+            DEADLINE,
+        );
+        looking.await.map_err(|errors| {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            errors.join("; ")
+        })
+    }
+    .await;
+    row
+}
+
+impl Row {
+    fn document(&self) -> serde_json::Value {
+        let mut document = json!({"name": self.name, "machines": self.machines});
+        match &self.found {
+            Ok(live) => {
+                document["apiAnswers"] = live.silence.is_none().into();
+                document["live"] = json!(live);
+            }
+            Err(reason) => document["problem"] = reason.clone().into(),
+        }
+        document
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let dash = || "-".to_owned();
+        match &self.found {
+            Err(_) => [self.name.clone(), dash(), dash(), dash(), dash(), dash()],
+            Ok(live) => {
+                let nodes = match live.silence {
+                    None => format!("{}/{} ready", live.ready, live.nodes),
+                    Some(_) => dash(),
+                };
+                let until = live.certificates_until;
+                [
+                    self.name.clone(),
+                    live.kubernetes.clone().unwrap_or_else(dash),
+                    if live.silence.is_none() {
+                        "answers"
+                    } else {
+                        "silent"
+                    }
+                    .to_owned(),
+                    nodes,
+                    until.map_or_else(dash, |until| format!("until {}", until.date())),
+                    format!("{}/{} reached", live.reached, self.machines),
+                ]
+            }
+        }
+    }
+
+    /// Why something is not known.
+    fn reason(&self) -> Option<&str> {
+        match &self.found {
+            Ok(live) => live.silence.as_deref(),
+            Err(reason) => Some(reason),
+        }
+    }
+}
+
+const HEAD: [&str; 6] = [
+    "NAME",
+    "KUBERNETES",
+    "API",
+    "NODES",
+    "CERTIFICATES",
+    "MACHINES",
+];
+
+/// For people, in columns, with what is wrong below.
+fn table(rows: &[Row]) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned)];
+    lines.extend(rows.iter().map(Row::cells));
+    let mut text = String::new();
+    for line in &lines {
+        let cells = line.iter().enumerate().map(|(place, cell)| {
+            let width = lines.iter().map(|line| line[place].chars().count());
+            let width = width.max().unwrap_or(0);
+            format!("{cell:<width$}")
+        });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    for row in rows {
+        if let Some(reason) = row.reason() {
+            text += &format!("{}: {reason}\n", row.name);
+        }
+    }
+    if rows.len() > 1 {
+        text += &format!("{}\n", number(rows.len(), "cluster"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_with_what_is_wrong_below() {
+        let well = Live {
+            kubernetes: Some("v1.34.1".into()),
+            silence: None,
+            ready: 2,
+            nodes: 3,
+            reached: 3,
+            certificates_until: Some(time::macros::datetime!(2027-11-16 03:00 UTC)),
+        };
+        let row = |name: &str, found| Row {
+            name: name.into(),
+            machines: 3,
+            found,
+        };
+        let silent = Live {
+            silence: Some("no answer within 8 s".into()),
+            reached: 0,
+            ..Live::default()
+        };
+        let rows = [
+            row("lab", Ok(well)),
+            row("production", Ok(silent)),
+            row("x", Err("damaged".into())),
+        ];
+        assert_eq!(
+            table(&rows),
+            "\
+NAME        KUBERNETES  API      NODES      CERTIFICATES      MACHINES
+lab         v1.34.1     answers  2/3 ready  until 2027-11-16  3/3 reached
+production  -           silent   -          -                 0/3 reached
+x           -           -        -          -                 -
+production: no answer within 8 s
+x: damaged
+3 clusters
+"
+        );
+    }
+}

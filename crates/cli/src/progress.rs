@@ -1,0 +1,236 @@
+//! What is seen of a run while it goes on: lines on a terminal, plain lines elsewhere, events for programs, and logs.
+
+mod board;
+
+use std::{
+    io::{self, IsTerminal as _},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use hatchery_engine::{event::Event, state::RunLog};
+use hatchery_spec::value::Name;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use self::board::Board;
+pub(crate) use self::board::Phase;
+use crate::{output::Output, template::number};
+
+/// What is seen of a run.
+pub(crate) struct Progress<'a> {
+    output: &'a Output,
+    log: Option<&'a RunLog>,
+    begin: Instant,
+    board: Arc<Mutex<Board>>,
+    live: Option<Live>,
+}
+
+/// Lines that are drawn again and again.
+struct Live {
+    bar: ProgressBar,
+    over: Arc<AtomicBool>,
+    ticking: Option<JoinHandle<()>>,
+}
+
+/// An event with its time.
+#[derive(Serialize)]
+struct Timed<'a, E> {
+    time: String,
+    #[serde(flatten)]
+    event: &'a E,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a run that began then.
+    pub(crate) fn new(output: &'a Output, log: Option<&'a RunLog>, begin: Instant) -> Self {
+        let board = Arc::new(Mutex::new(Board::default()));
+        // The lines of -d would tear them.
+        let is_live = !output.json() && !output.debug() && io::stderr().is_terminal();
+        Self {
+            output,
+            log,
+            begin,
+            live: is_live.then(|| Live::new(Arc::clone(&board), begin)),
+            board,
+        }
+    }
+
+    /// Takes an event.
+    pub(crate) fn tell(&self, event: &Event) {
+        self.record(event);
+        self.note(event);
+        let at = self.begin.elapsed().as_secs_f64();
+        let mut board = self.board();
+        board.take(event, at);
+        if self.output.json() {
+            return;
+        }
+        if let Some(line) = line(event, at) {
+            // While the board is held, so that lines of one event stay together.
+            self.print(&line);
+        }
+        let text = self.live.as_ref().map(|live| live.text(&board, at));
+        drop(board);
+        if let (Some(live), Some(text)) = (&self.live, text) {
+            live.bar.set_message(text);
+        }
+    }
+
+    /// Prints an event of the command's own, for programs and into the log.
+    pub(crate) fn record(&self, event: &impl Serialize) {
+        let time = OffsetDateTime::now_utc().format(&Rfc3339);
+        let timed = Timed {
+            time: time.unwrap_or_default(),
+            event,
+        };
+        // A full disk does not stop a deployment.
+        let _ = self.log.map(|log| log.event(&timed));
+        if self.output.json()
+            && let Ok(value) = serde_json::to_value(&timed)
+        {
+            self.output.print_json(&value);
+        }
+    }
+
+    /// Prints lines for people, above those that are drawn again.
+    pub(crate) fn print(&self, text: &str) {
+        match &self.live {
+            Some(live) => live.bar.suspend(|| self.output.print(text)),
+            None => self.output.print(text),
+        }
+    }
+
+    /// The same on standard error, also where programs read the results.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.live {
+            Some(live) => live.bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Ends it: nothing is drawn any more. Tells how long each phase took.
+    pub(crate) fn end(mut self) -> Vec<Phase> {
+        self.live = None;
+        self.board().phases()
+    }
+
+    /// Into the machine's own log.
+    fn note(&self, event: &Event) {
+        let (Some(log), Some((machine, text))) = (self.log, board::log_line(event)) else {
+            return;
+        };
+        if let Ok(name) = Name::parse(machine) {
+            let now = OffsetDateTime::now_utc().format(&Rfc3339);
+            let _ = log.machine(&name, &format!("{} {text}", now.unwrap_or_default()));
+        }
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        // What was counted so far is still right.
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    fn new(board: Arc<Mutex<Board>>, begin: Instant) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let (ended, drawn) = (Arc::clone(&over), bar.clone());
+        let ticking = thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                thread::park_timeout(Duration::from_millis(500));
+                let text = {
+                    let board = board.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (rows, columns) = size();
+                    board.lines(begin.elapsed().as_secs_f64(), rows, columns)
+                };
+                if !ended.load(Ordering::Relaxed) {
+                    drawn.set_message(text.join("\n"));
+                }
+            }
+        });
+        Self {
+            bar,
+            over,
+            ticking: Some(ticking),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "only lines that are drawn have a size")]
+    fn text(&self, board: &Board, at: f64) -> String {
+        let (rows, columns) = size();
+        board.lines(at, rows, columns).join("\n")
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(ticking) = self.ticking.take() {
+            ticking.thread().unpark();
+            let _ = ticking.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Rows and columns of the terminal.
+fn size() -> (usize, usize) {
+    let (rows, columns) = console::Term::stderr().size();
+    (rows.into(), columns.into())
+}
+
+/// An event that stays on the screen, for people.
+fn line(event: &Event, at: f64) -> Option<String> {
+    Some(match event {
+        Event::Finished {
+            title,
+            changes,
+            bytes,
+            seconds,
+            ..
+        } => {
+            let changes = match changes {
+                0 => "unchanged".to_owned(),
+                count => number(*count, "change"),
+            };
+            let sent = match bytes >> 20 {
+                0 => String::new(),
+                megabytes => format!(", {megabytes} MiB"),
+            };
+            format!("{at:6.1} s  {title}: {changes}{sent}, {seconds:.1} s\n")
+        }
+        Event::Failed {
+            title,
+            reason,
+            remedy,
+            ..
+        } => {
+            let remedy = remedy
+                .as_ref()
+                .map(|remedy| format!("          {remedy}\n"));
+            format!(
+                "{at:6.1} s  {title} failed: {reason}\n{}",
+                remedy.unwrap_or_default()
+            )
+        }
+        Event::Skipped { title, because, .. } => {
+            format!("{at:6.1} s  {title}: not begun, since “{because}” failed\n")
+        }
+        Event::Stopped { title, .. } => format!("{at:6.1} s  {title}: given up\n"),
+        Event::Note { text } => format!("note: {text}\n"),
+        Event::Begun { .. } | Event::Started { .. } | Event::Step { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
