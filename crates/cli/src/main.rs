@@ -7,6 +7,7 @@ mod check;
 mod cleanup;
 mod cluster_file;
 mod completion;
+mod debug;
 mod deploy;
 mod deploy_file;
 mod interrupt;
@@ -60,7 +61,7 @@ struct Global {
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
     output: Format,
 
-    /// Show the commands that are run, on standard error
+    /// Show each script that is run and its output, on standard error
     #[arg(short, long, global = true)]
     debug: bool,
 
@@ -120,14 +121,7 @@ fn main() -> ExitCode {
         }
     };
     if arguments.global.debug {
-        let colours = output::colours_on_stderr(plain);
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
-            .with_ansi(colours);
-        subscriber
-            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
-            .without_time()
-            .init();
+        debug::show();
     }
     let output = Output::new(name, arguments.global.output, plain, arguments.global.debug);
     match run(arguments, &output) {

@@ -56,7 +56,7 @@ pub(crate) struct Output {
 }
 
 /// Whether standard error shows colours.
-pub(crate) fn colours_on_stderr(plain: bool) -> bool {
+fn colours_on_stderr(plain: bool) -> bool {
     !plain
         && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && io::stderr().is_terminal()

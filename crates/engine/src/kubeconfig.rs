@@ -10,6 +10,7 @@ use hatchery_pki::{Credentials, Kubeconfig};
 use hatchery_spec::Cluster;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
+use serde_saphyr::SerializerOptions;
 use snafu::Snafu;
 use time::OffsetDateTime;
 
@@ -123,7 +124,10 @@ pub fn merge(there: Option<&str>, ours: &SecretString) -> Result<SecretString, E
     if let Some(current) = ours.get("current-context") {
         merged.insert("current-context".to_owned(), current.clone());
     }
-    let text = serde_saphyr::to_string(&Value::Object(merged));
+    // Quoted, so that readers of older YAML take no name or token for a number or a truth value.
+    let mut options = SerializerOptions::default();
+    options.quote_all = true;
+    let text = serde_saphyr::to_string_with_options(&Value::Object(merged), options);
     let text = text.map_err(|error| Error::Unreadable {
         reason: error.to_string(),
     })?;

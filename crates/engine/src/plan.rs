@@ -279,10 +279,10 @@ impl<'a> Maker<'a> {
         let workers: Vec<_> = nodes.iter().map(|node| node.task).collect();
         let nodes = self
             .graph
-            .api_after("nodes", &applied, &workers, ApiWork::Nodes(nodes));
+            .api_after("nodes ready", &applied, &workers, ApiWork::Nodes(nodes));
         if !workloads.is_empty() {
             self.graph
-                .api("pods", &[nodes], ApiWork::RolledOut(workloads));
+                .api("pods ready", &[nodes], ApiWork::RolledOut(workloads));
         }
     }
 

@@ -361,6 +361,12 @@ impl Machine {
         deadline: Duration,
         step: &'static str,
     ) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let script = match step {
+            // Always the same, and long.
+            "facts" => String::new(),
+            _ => script::shown(question),
+        };
+        tracing::debug!(host = self.name(), script, "{step}");
         let asking = async {
             let connection = self.connection().await.map_err(Error::transport)?;
             let begun = privilege::begin(connection.as_ref(), &self.privilege, QUESTION).await;
@@ -371,7 +377,11 @@ impl Machine {
             finished.map_err(Error::transport)
         };
         match timeout(deadline, asking).await {
-            Ok(finished) => finished.map(|finished| (finished.output, finished.errors)),
+            Ok(finished) => finished.map(|finished| {
+                let output = readable(&finished.output);
+                tracing::debug!(host = self.name(), output, "answer");
+                (finished.output, finished.errors)
+            }),
             Err(_) => Err(Error::Deadline {
                 host: self.name().into(),
                 step: step.into(),

@@ -51,6 +51,15 @@ fn entries_of_others_stay_as_they_are() {
 }
 
 #[test]
+fn a_token_stays_a_text_for_every_reader_of_yaml() {
+    let there = "users: [{name: 'on', user: {token: '12:30:45'}}]";
+    let text = merge(Some(there), &ours("https://a")).unwrap();
+    for quoted in ["'on'", "'12:30:45'"] {
+        assert!(text.expose_secret().contains(quoted), "{quoted}");
+    }
+}
+
+#[test]
 fn our_own_entries_are_replaced() {
     let once = merge(None, &ours("https://a:6443")).unwrap();
     let twice = merged(Some(once.expose_secret()), "https://b:6443");
