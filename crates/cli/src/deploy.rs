@@ -125,6 +125,7 @@ async fn deploy(
         written.await.map_err(state)?;
     }
     let phases = progress.end();
+    let rolls_back = arguments.rollback && ending.is_failure();
     ending.show(&ending::Show {
         cluster,
         survey: &survey,
@@ -134,9 +135,11 @@ async fn deploy(
         asked,
         phases,
         seconds: begin.elapsed().as_secs_f64(),
+        rolls_back: rolls_back && is_new(&survey),
+        progress: &progress,
         output,
     });
-    if arguments.rollback && ending.is_failure() {
+    if rolls_back {
         roll_back(file, &survey, store, lock, arguments.parallel, output).await?;
     } else {
         for machine in &survey.machines {
@@ -171,8 +174,8 @@ async fn carry_out(
         tokio::select! {
             outcome = &mut work => return outcome,
             () = interrupts.next() => {
-                // Nobody listens any more only when the work is over.
                 if stop.send_replace(true) {
+                    progress.end();
                     progress.say("left at once; run the same command again to go on");
                     std::process::exit(INTERRUPTED.into());
                 }
@@ -180,6 +183,12 @@ async fn carry_out(
             }
         }
     }
+}
+
+/// Whether no machine held anything of ours when it was asked.
+fn is_new(survey: &Survey) -> bool {
+    let mut managed = survey.managed.iter();
+    managed.all(|managed| managed.cluster.is_none())
 }
 
 /// Puts the machines of a cluster back that this run was the first to touch.
@@ -191,11 +200,7 @@ async fn roll_back(
     parallel: usize,
     output: &Output,
 ) -> anyhow::Result<()> {
-    if survey
-        .managed
-        .iter()
-        .any(|managed| managed.cluster.is_some())
-    {
+    if !is_new(survey) {
         eprintln!(
             "not rolled back: cluster {} was there before this run",
             file.cluster.id

@@ -1,6 +1,7 @@
 //! What is seen of a run while it goes on: lines on a terminal, plain lines elsewhere, events for programs, and logs.
 
 mod board;
+mod echo;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -18,8 +19,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use self::board::Board;
 pub(crate) use self::board::Phase;
+use self::{board::Board, echo::Echo};
 use crate::{output::Output, template::number};
 
 /// What is seen of a run.
@@ -28,7 +29,7 @@ pub(crate) struct Progress<'a> {
     log: Option<&'a RunLog>,
     begin: Instant,
     board: Arc<Mutex<Board>>,
-    live: Option<Live>,
+    live: Mutex<Option<Live>>,
 }
 
 /// Lines that are drawn again and again.
@@ -36,6 +37,8 @@ struct Live {
     bar: ProgressBar,
     over: Arc<AtomicBool>,
     ticking: Option<JoinHandle<()>>,
+    /// Put back last.
+    _echo: Option<Echo>,
 }
 
 /// An event with its time.
@@ -56,7 +59,7 @@ impl<'a> Progress<'a> {
             output,
             log,
             begin,
-            live: is_live.then(|| Live::new(Arc::clone(&board), begin)),
+            live: Mutex::new(is_live.then(|| Live::new(Arc::clone(&board), begin))),
             board,
         }
     }
@@ -75,10 +78,11 @@ impl<'a> Progress<'a> {
             // While the board is held, so that lines of one event stay together.
             self.print(&line);
         }
-        let text = self.live.as_ref().map(|live| live.text(&board, at));
+        let (rows, columns) = size();
+        let lines = board.lines(at, rows, columns);
         drop(board);
-        if let (Some(live), Some(text)) = (&self.live, text) {
-            live.bar.set_message(text);
+        if let Some(live) = &*self.live() {
+            live.bar.set_message(lines.join("\n"));
         }
     }
 
@@ -100,7 +104,7 @@ impl<'a> Progress<'a> {
 
     /// Prints lines for people, above those that are drawn again.
     pub(crate) fn print(&self, text: &str) {
-        match &self.live {
+        match &*self.live() {
             Some(live) => live.bar.suspend(|| self.output.print(text)),
             None => self.output.print(text),
         }
@@ -108,15 +112,16 @@ impl<'a> Progress<'a> {
 
     /// The same on standard error, also where programs read the results.
     pub(crate) fn say(&self, text: &str) {
-        match &self.live {
+        match &*self.live() {
             Some(live) => live.bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
         }
     }
 
-    /// Ends it: nothing is drawn any more. Tells how long each phase took.
-    pub(crate) fn end(mut self) -> Vec<Phase> {
-        self.live = None;
+    /// Nothing is drawn any more, and the terminal is as it was. Tells how long each phase took.
+    pub(crate) fn end(&self) -> Vec<Phase> {
+        let live = self.live().take();
+        drop(live);
         self.board().phases()
     }
 
@@ -129,6 +134,10 @@ impl<'a> Progress<'a> {
             let now = OffsetDateTime::now_utc().format(&Rfc3339);
             let _ = log.machine(&name, &format!("{} {text}", now.unwrap_or_default()));
         }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
@@ -162,13 +171,8 @@ impl Live {
             bar,
             over,
             ticking: Some(ticking),
+            _echo: Echo::off(),
         }
-    }
-
-    #[expect(clippy::unused_self, reason = "only lines that are drawn have a size")]
-    fn text(&self, board: &Board, at: f64) -> String {
-        let (rows, columns) = size();
-        board.lines(at, rows, columns).join("\n")
     }
 }
 
@@ -224,7 +228,7 @@ fn line(event: &Event, at: f64) -> Option<String> {
             )
         }
         Event::Skipped { title, because, .. } => {
-            format!("{at:6.1} s  {title}: not begun, since “{because}” failed\n")
+            format!("{at:6.1} s  {title}: not begun, since “{because}” is not done\n")
         }
         Event::Stopped { title, .. } => format!("{at:6.1} s  {title}: given up\n"),
         Event::Note { text } => format!("note: {text}\n"),

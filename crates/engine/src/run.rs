@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Carries it out to the end, or as far as it goes.
@@ -371,3 +371,6 @@ impl Trouble {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,13 @@ use hatchery_engine::{deployment::Survey, run::Outcome, state::RunLog};
 use hatchery_spec::Cluster;
 use serde_json::json;
 
-use crate::{check, interrupt::INTERRUPTED, output::Output, progress::Phase, template::number};
+use crate::{
+    check,
+    interrupt::INTERRUPTED,
+    output::Output,
+    progress::{Phase, Progress},
+    template::number,
+};
 
 /// How it ended.
 pub(super) struct Ending {
@@ -35,6 +41,9 @@ pub(super) struct Show<'a> {
     pub(super) asked: f64,
     pub(super) phases: Vec<Phase>,
     pub(super) seconds: f64,
+    /// Whether all of it goes again.
+    pub(super) rolls_back: bool,
+    pub(super) progress: &'a Progress<'a>,
     pub(super) output: &'a Output,
 }
 
@@ -81,9 +90,9 @@ impl Ending {
     }
 
     pub(super) fn show(&self, show: &Show<'_>) {
-        match show.output.json() {
-            true => show.output.print_json(&self.document(show)),
-            false => show.output.print(&self.text(show)),
+        show.progress.record(&self.document(show));
+        if !show.output.json() {
+            show.output.print(&self.text(show));
         }
     }
 
@@ -132,6 +141,9 @@ impl Ending {
         }
         if !self.not_done.is_empty() {
             text += &format!("  not done: {}\n", self.not_done.join(", "));
+        }
+        if show.rolls_back {
+            return text;
         }
         if self.state != State::Up {
             text += &format!("  log:  {}\n", show.log.path().display());

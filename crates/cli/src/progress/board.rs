@@ -216,7 +216,7 @@ pub(super) fn log_line(event: &Event) -> Option<(&str, String)> {
             ..
         } => (
             machine,
-            format!("{title} is not begun, since “{because}” failed"),
+            format!("{title} is not begun, since “{because}” is not done"),
         ),
         Event::Stopped { title, machine, .. } => (machine, format!("{title} is given up")),
         Event::Begun { .. } | Event::Note { .. } => return None,
