@@ -21,24 +21,16 @@ use hatchery_sandbox::{
     fault::Fault,
     fixtures,
     lab::{Machine, Options},
+    snapshot::Snapshot,
     test_lab::TestLab,
 };
 use tempfile::TempDir;
 
-use self::{lab::inside, snapshot::Snapshot};
-
-#[path = "../../host/tests/machine/snapshot.rs"]
-mod snapshot;
-
-mod lab {
-    use hatchery_sandbox::{docker, lab::Machine};
-
-    /// As root on the machine, without SSH.
-    pub(crate) async fn inside(machine: &Machine, script: &str) -> String {
-        docker::run(&["exec", &machine.container(), "bash", "-c", script])
-            .await
-            .unwrap()
-    }
+/// As root on the machine, without SSH.
+async fn inside(machine: &Machine, script: &str) -> String {
+    docker::run(&["exec", &machine.container(), "bash", "-c", script])
+        .await
+        .unwrap()
 }
 
 /// A sandbox, a user's home with a deploy file for it, and how its machines were.
@@ -62,7 +54,7 @@ impl Bench {
     async fn look(&self) -> Vec<Snapshot> {
         let mut snapshots = Vec::new();
         for machine in &self.lab.machines {
-            snapshots.push(Snapshot::of(machine).await);
+            snapshots.push(Snapshot::of(machine).await.unwrap());
         }
         snapshots
     }
