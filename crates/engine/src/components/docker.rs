@@ -217,7 +217,8 @@ mod tests {
     use super::*;
     use crate::components::trial::Trial;
 
-    const WORKERS: &str = "runtime: docker\ninstall: {container: [{name: cri-dockerd, type: repo}]}";
+    const WORKERS: &str =
+        "runtime: docker\ninstall: {container: [{name: cri-dockerd, type: repo}]}";
 
     #[test]
     fn docker_and_kubelet_agree() {
