@@ -1,5 +1,8 @@
 //! From wishes to operations: secrets come in, certificates that are still good stay.
 
+#[cfg(test)]
+mod tests;
+
 use hatchery_host::{
     content::{Content, Hash},
     machine::{Managed, ManagedResource},

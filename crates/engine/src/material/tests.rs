@@ -1,0 +1,166 @@
+//! Secrets come in as files of root's alone; a certificate that is still good stays.
+
+use hatchery_pki::{AUTHORITY_LIFETIME, Request};
+use hatchery_spec::{Input, value::Name};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
+use time::Duration;
+
+use super::*;
+use crate::{
+    state::{Directory, Holder, Store as _},
+    wish::Wishes,
+};
+
+fn now() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
+}
+
+async fn authorities() -> Authorities {
+    let place = tempfile::tempdir().unwrap();
+    let store = Directory::new(place.path(), &Name::parse("demo").unwrap());
+    let lock = store.lock(Holder::this_process("deploy", now()));
+    let lock = lock.await.unwrap();
+    let text = b"cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\n";
+    let cluster = hatchery_spec::read(Input::private("deploy.yaml", text)).cluster;
+    let certificates = cluster.unwrap().certificates;
+    let made = Authorities::load_or_create(&store, &lock, &certificates, now());
+    made.await.unwrap()
+}
+
+/// An authority below another, with both certificates in its file.
+fn intermediate() -> Authority {
+    let root = Authority::new("root", AUTHORITY_LIFETIME, now()).unwrap();
+    let key = KeyPair::from_pem(root.key_pem().expose_secret()).unwrap();
+    let issuer = rcgen::Issuer::from_ca_cert_pem(root.cert_pem(), key).unwrap();
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "below");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_before = now() - Duration::HOUR;
+    params.not_after = now() + Duration::days(2000);
+    params.use_authority_key_identifier_extension = true;
+    let own = params.signed_by(&key, &issuer).unwrap().pem();
+    let bundle = own + root.cert_pem();
+    Authority::from_pem(&bundle, key.serialize_pem().into()).unwrap()
+}
+
+fn make(authorities: &Authorities, managed: &Managed, wishes: &Wishes) -> Made {
+    let material = Material {
+        authorities,
+        cluster: "demo",
+        managed,
+        now: now(),
+    };
+    material.make(&wishes.0, true).unwrap()
+}
+
+fn files(made: &Made) -> Vec<&File> {
+    let files = made.operations.iter().map(|operation| match operation {
+        Operation::File(file) => file,
+        other => panic!("{other:?}"),
+    });
+    files.collect()
+}
+
+fn text(file: &File) -> &str {
+    std::str::from_utf8(file.content.in_memory().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_signer_takes_no_chain() {
+    let mut authorities = authorities().await;
+    authorities.cluster = intermediate();
+    let mut wishes = Wishes::default();
+    wishes
+        .secret("/ca.crt", Secret::Certificate(Issuer::Cluster))
+        .unwrap();
+    wishes
+        .secret("/ca-signer.crt", Secret::ClusterSigner)
+        .unwrap();
+    let made = make(&authorities, &Managed::default(), &wishes);
+    let files = files(&made);
+    let count = |file: &File| text(file).matches("BEGIN CERTIFICATE").count();
+    assert_eq!((count(files[0]), count(files[1])), (2, 1));
+    // Its own, not the one above it.
+    assert!(text(files[0]).starts_with(text(files[1]).trim_end()));
+}
+
+#[tokio::test]
+async fn secrets_are_roots_alone() {
+    let authorities = authorities().await;
+    let mut wishes = Wishes::default();
+    for (number, what) in [
+        Secret::Certificate(Issuer::Etcd),
+        Secret::ClusterKey,
+        Secret::ClusterSigner,
+        Secret::ServiceAccountKey,
+        Secret::ServiceAccountPublicKey,
+        Secret::EncryptionConfiguration,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        wishes.secret(&format!("/{number}"), what).unwrap();
+    }
+    wishes
+        .leaf(Issuer::Cluster, "/leaf", Request::client("someone"))
+        .unwrap();
+    let made = make(&authorities, &Managed::default(), &wishes);
+    let files = files(&made);
+    assert_eq!(files.len(), 8);
+    for file in files {
+        assert_eq!(file.access, Access::root(0o600).unwrap(), "{}", file.path);
+    }
+}
+
+/// What a machine says of files that are as they were put there.
+fn managed(made: &Made) -> Managed {
+    let resources = files(made).into_iter().map(|file| ManagedResource {
+        kind: "file".into(),
+        name: file.path.to_string(),
+        state: Some(file.content.hash().as_str().into()),
+        size: Some(file.content.size()),
+        put: Some(file.content.hash().as_str().into()),
+        text: file
+            .path
+            .as_str()
+            .ends_with(".crt")
+            .then(|| text(file).to_owned()),
+        owners: vec!["master".into()],
+    });
+    Managed {
+        resources: resources.collect(),
+        ..Managed::default()
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_good_stays() {
+    let authorities = authorities().await;
+    let wishes = |name: &str| {
+        let mut wishes = Wishes::default();
+        let request = Request::client(name);
+        wishes.leaf(Issuer::Cluster, "/leaf", request).unwrap();
+        wishes
+    };
+    let first = make(&authorities, &Managed::default(), &wishes("someone"));
+    assert_eq!(first.issued.len(), 1);
+    let there = managed(&first);
+    let again = make(&authorities, &there, &wishes("someone"));
+    assert_eq!(again.issued, []);
+    let hashes = |made: &Made| -> Vec<Hash> {
+        let files = files(made).into_iter();
+        files.map(|file| file.content.hash().clone()).collect()
+    };
+    assert_eq!(hashes(&first), hashes(&again));
+
+    // Another subject, a file that somebody changed, one that is gone.
+    assert_eq!(make(&authorities, &there, &wishes("other")).issued.len(), 1);
+    for state in [Some(Hash::of(b"x").as_str()), Some("absent"), None] {
+        let mut changed = there.clone();
+        changed.resources[1].state = state.map(str::to_owned);
+        let made = make(&authorities, &changed, &wishes("someone"));
+        assert_eq!(made.issued.len(), 1, "{state:?}");
+    }
+}
