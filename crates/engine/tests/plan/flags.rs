@@ -24,6 +24,54 @@ fn known(version: &str, list: &str) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// Flags of kube-proxy whose values belong into its file.
+const PROXY_ARGUMENTS: [(&str, &str); 28] = [
+    ("bind-address", "0.0.0.0"),
+    ("cluster-cidr", "10.244.0.0/16"),
+    ("config-sync-period", "15m"),
+    ("conntrack-max-per-core", "1"),
+    ("conntrack-min", "1"),
+    ("conntrack-tcp-timeout-close-wait", "1h"),
+    ("conntrack-tcp-timeout-established", "1h"),
+    ("detect-local-mode", "ClusterCIDR"),
+    ("feature-gates", "A=true"),
+    ("healthz-bind-address", "0.0.0.0:10256"),
+    ("hostname-override", "other"),
+    ("iptables-masquerade-bit", "14"),
+    ("iptables-min-sync-period", "1s"),
+    ("iptables-sync-period", "30s"),
+    ("ipvs-exclude-cidrs", "10.0.0.0/8"),
+    ("ipvs-min-sync-period", "1s"),
+    ("ipvs-scheduler", "rr"),
+    ("ipvs-strict-arp", "true"),
+    ("ipvs-sync-period", "30s"),
+    ("kube-api-burst", "10"),
+    ("kube-api-qps", "5"),
+    ("kubeconfig", "/other.conf"),
+    ("masquerade-all", "true"),
+    ("metrics-bind-address", "127.0.0.1:1"),
+    ("nodeport-addresses", "10.0.0.0/8"),
+    ("oom-score-adj", "-998"),
+    ("profiling", "false"),
+    ("proxy-mode", "ipvs"),
+];
+
+#[test]
+fn kube_proxys_arguments_are_flags_of_its_own() {
+    let known = known("1.20.2", "kube-proxy");
+    for (flag, _) in PROXY_ARGUMENTS {
+        assert!(known.contains(flag), "{flag}");
+    }
+    // Each is known, so none is left on the command line.
+    let text = clusters("1.37.0").pop().unwrap();
+    let (cluster, facts) = (ground::cluster(&text), ground::real_machine());
+    let files = text::rendered(&ground::plan(&cluster, &ground::versions("1.37.0"), &facts));
+    let unit = files
+        .iter()
+        .find(|file| file.name.ends_with("/kube-proxy.service"));
+    assert_eq!(flags(&unit.unwrap().text), ["config"]);
+}
+
 /// Clusters that make us say everything that we can say.
 fn clusters(version: &str) -> Vec<String> {
     let base = "cluster-id: one\nmasters: [{name: m0, ip: 192.168.0.1}]\n\
@@ -41,6 +89,11 @@ fn clusters(version: &str) -> Vec<String> {
     if version == "1.20.2" {
         all.push(format!("{base}runtime: docker\n"));
     }
+    let arguments = PROXY_ARGUMENTS.map(|(flag, value)| format!("--{flag}: '{value}'"));
+    all.push(format!(
+        "{base}runtime: containerd\nconfig-extra-args: [{{name: kube-proxy, extra-args: {{{}}}}}]\n",
+        arguments.join(", ")
+    ));
     all
 }
 
