@@ -193,13 +193,18 @@ fn render(outlook: &Outlook, notes: &[String]) -> String {
     if outlook.is_empty() {
         return text + "nothing to do\n";
     }
-    let changes = number(outlook.changes(), "change");
+    let api = outlook.api_changes();
+    let changes = number(outlook.changes() - api, "change");
     let machines = number(outlook.machines(), "machine");
+    let api = match api {
+        0 => String::new(),
+        count => format!(", {count} through the API"),
+    };
     let later = match outlook.parts.iter().any(|part| part.later.is_some()) {
         true => ", and what comes after the masters are up",
         false => "",
     };
-    text + &format!("Plan: {changes} on {machines}{later}\n")
+    text + &format!("Plan: {changes} on {machines}{api}{later}\n")
 }
 
 fn render_part(part: &Part) -> String {
@@ -272,6 +277,25 @@ API
 Plan: 2 changes on 1 machine, and what comes after the masters are up
 ";
         assert_eq!(render(&outlook, &["look here".into()]), expected);
+    }
+
+    #[test]
+    fn changes_through_the_api_are_counted_apart() {
+        let outlook = Outlook {
+            parts: vec![
+                part(Some("m-1"), "prepare", &[(Kind::New, "file /a", "new")]),
+                part(
+                    None,
+                    "nodes ready",
+                    &[(Kind::Changed, "node m-1", "labels")],
+                ),
+            ],
+        };
+        let text = render(&outlook, &[]);
+        assert!(
+            text.ends_with("\nPlan: 1 change on 1 machine, 1 through the API\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -107,7 +107,13 @@ impl Outlook {
         self.parts.iter().map(|part| part.changes.len()).sum()
     }
 
-    /// On how many machines.
+    /// How many of them through the cluster's API.
+    pub fn api_changes(&self) -> usize {
+        let parts = self.parts.iter().filter(|part| part.machine.is_none());
+        parts.map(|part| part.changes.len()).sum()
+    }
+
+    /// On how many machines something would change.
     pub fn machines(&self) -> usize {
         let changed = self.parts.iter().filter(|part| !part.changes.is_empty());
         let names: BTreeSet<_> = changed.filter_map(|part| part.machine.as_deref()).collect();
@@ -229,7 +235,7 @@ async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
         (None, ApiWork::Nodes(nodes)) => {
             let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
             part.later = Some(format!(
-                "{} are labelled after the masters are up",
+                "labelled after the masters are up: {}",
                 names.join(", ")
             ));
             return part;
