@@ -122,6 +122,7 @@ network:
   plugin-args: {\"NetworkYamlPath\": \"/etc/kubernetes/addons/flannel.yaml\"}
 pause-image: k8s.gcr.io/pause:3.2
 network-plugin: cni
+cni-bin-dir: /usr/libexec/cni,/opt/cni/bin
 ";
 
 /// The manual's lists, with its spelling.

@@ -131,9 +131,7 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
     let mut maker = Maker {
         basis: *basis,
         graph: Graph::default(),
-        notes: containerd::note(basis.cluster, basis.versions)
-            .into_iter()
-            .collect(),
+        notes: Vec::new(),
     };
     maker.machines()?;
     maker.api();
@@ -195,7 +193,7 @@ impl<'a> Maker<'a> {
                 node,
                 "runtime",
                 &needs,
-                &[runtime(cluster), network::wishes],
+                &[network::wishes, runtime(cluster)],
             )?;
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
             let needs = [

@@ -2,22 +2,19 @@
 
 use std::fmt::Write as _;
 
-use hatchery_spec::{
-    Cluster,
-    cluster::{Component, RuntimeKind},
-    value::AbsolutePath,
-};
+use hatchery_spec::{cluster::Component, value::AbsolutePath};
 
 use super::Site;
 use crate::{
-    arguments::Flags,
+    arguments::{Flags, systemd_word},
     unit_file::Service,
-    versions::Versions,
     wish::{Error, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/containerd/config.toml";
 const REGISTRIES: &str = "/etc/containerd/certs.d";
+/// Where manifests of network plugins put theirs.
+const MANIFESTS_DIR: &str = "/opt/cni/bin";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     wishes.file(CONFIGURATION, 0o644, configuration(site))?;
@@ -47,6 +44,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         ]
         .map(str::to_owned),
     );
+    lines.extend(gather_plugins(site));
     let flags =
         Flags::new([("config", CONFIGURATION)]).overridden(site.extra(Component::ContainerEngine));
     let unit = Service {
@@ -65,30 +63,51 @@ fn is_second(site: &Site<'_>) -> bool {
         .is_none_or(|release| release.major >= 2)
 }
 
-/// Directories of plugins that this containerd does not look into: before 2.0 it knows only one.
-pub(crate) fn note(cluster: &Cluster, versions: &Versions) -> Option<String> {
-    let [first, others @ ..] = cluster.runtime.cni_bin_dirs.as_slice() else {
-        return None;
-    };
-    if others.is_empty()
-        || cluster.runtime.kind != RuntimeKind::Containerd
-        || versions.containerd.is_none_or(|release| release.major >= 2)
-    {
-        return None;
-    }
-    let others: Vec<_> = others.iter().map(AbsolutePath::as_str).collect();
-    Some(format!(
-        "containerd before 2.0 looks for CNI plugins in one directory: in {first}, not in {}",
-        others.join(" or ")
-    ))
-}
-
 /// Where its socket is, without `unix://`.
 fn socket<'a>(site: &Site<'a>) -> &'a str {
     let endpoint = site.cluster.runtime.endpoint.as_deref();
     endpoint
         .and_then(|endpoint| endpoint.strip_prefix("unix://"))
         .unwrap_or("/run/containerd/containerd.sock")
+}
+
+/// Whether it looks for plugins in more than one directory.
+fn has_several_dirs(site: &Site<'_>) -> bool {
+    site.versions
+        .containerd
+        .is_none_or(|release| (release.major, release.minor) >= (2, 1))
+}
+
+/// The directory of plugins where it takes only one: that of the plugins' manifests, which bring theirs later.
+fn plugin_dir<'a>(site: &Site<'a>) -> &'a str {
+    let dirs = &site.cluster.runtime.cni_bin_dirs;
+    let usual = dirs.iter().find(|dir| dir.as_str() == MANIFESTS_DIR);
+    let dir = usual.or(dirs.last());
+    dir.map_or(MANIFESTS_DIR, AbsolutePath::as_str)
+}
+
+/// Plugins of the other directories are found there too.
+fn gather_plugins(site: &Site<'_>) -> Option<String> {
+    let target = plugin_dir(site);
+    let dirs = site.cluster.runtime.cni_bin_dirs.iter();
+    let others: Vec<_> = dirs
+        .map(AbsolutePath::as_str)
+        .filter(|dir| *dir != target)
+        .map(|dir| format!("{}/*", shell_word(dir)))
+        .collect();
+    if has_several_dirs(site) || others.is_empty() {
+        return None;
+    }
+    let script = format!(
+        "cd {} && for f in {}; do [ ! -x \"$f\" ] || [ -e \"${{f##*/}}\" ] || ln -s \"$f\" .; done",
+        shell_word(target),
+        others.join(" ")
+    );
+    Some(format!("ExecStartPre=/bin/sh -c {}", systemd_word(&script)))
+}
+
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn configuration(site: &Site<'_>) -> String {
@@ -100,6 +119,11 @@ fn configuration(site: &Site<'_>) -> String {
         .iter()
         .map(|dir| toml(dir.as_str()))
         .collect();
+    let plugins = if has_several_dirs(site) {
+        format!("bin_dirs = [{}]", dirs.join(", "))
+    } else {
+        format!("bin_dir = {}", toml(plugin_dir(site)))
+    };
     let systemd = site.cgroup_driver() == "systemd";
     let restricted = site.is_container();
     let grpc = format!("[grpc]\n  address = {}\n", toml(socket(site)));
@@ -117,7 +141,7 @@ fn configuration(site: &Site<'_>) -> String {
   restrict_oom_score_adj = {restricted}
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
-  bin_dirs = [{dirs}]
+  {plugins}
   conf_dir = '/etc/cni/net.d'
 
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
@@ -125,8 +149,7 @@ fn configuration(site: &Site<'_>) -> String {
 
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
   SystemdCgroup = {systemd}
-",
-            dirs = dirs.join(", "),
+"
         );
     }
     format!(
@@ -140,7 +163,7 @@ fn configuration(site: &Site<'_>) -> String {
   config_path = '{REGISTRIES}'
 
 [plugins.'io.containerd.grpc.v1.cri'.cni]
-  bin_dir = {dir}
+  {plugins}
   conf_dir = '/etc/cni/net.d'
 
 [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]
@@ -148,8 +171,7 @@ fn configuration(site: &Site<'_>) -> String {
 
 [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc.options]
   SystemdCgroup = {systemd}
-",
-        dir = dirs.first().map_or("'/opt/cni/bin'", String::as_str),
+"
     )
 }
 
@@ -201,4 +223,41 @@ fn bare(registry: &str) -> &str {
 /// A string of TOML: a string of JSON is one.
 fn toml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{components::trial::Trial, package::Release};
+
+    #[test]
+    fn plugins_are_found_in_every_directory() {
+        let mut trial = Trial::new(
+            20,
+            "runtime: containerd\ncni-bin-dir: /usr/libexec/cni,/opt/cni/bin",
+        );
+        let release = |major, minor| {
+            Some(Release {
+                major,
+                minor,
+                patch: 0,
+            })
+        };
+        for (version, line, gathers) in [
+            (release(1, 6), "bin_dir = \"/opt/cni/bin\"", true),
+            (release(2, 0), "bin_dir = \"/opt/cni/bin\"", true),
+            (
+                release(2, 1),
+                "bin_dirs = [\"/usr/libexec/cni\", \"/opt/cni/bin\"]",
+                false,
+            ),
+        ] {
+            trial.versions.containerd = version;
+            let text = configuration(&trial.site());
+            assert!(text.contains(line), "{text}");
+            assert_eq!(gather_plugins(&trial.site()).is_some(), gathers);
+        }
+        trial.versions.containerd = release(1, 6);
+        insta::assert_snapshot!(gather_plugins(&trial.site()).unwrap());
+    }
 }
