@@ -162,16 +162,20 @@ async fn kubectl(machine: &Machine, arguments: &str) -> String {
 
 /// Waits until a command of kubectl succeeds and its output fits.
 async fn eventually(machine: &Machine, arguments: &str, fits: impl Fn(&str) -> bool) {
+    shell_eventually(machine, &format!("{KUBECTL} {arguments} 2>&1"), fits).await;
+}
+
+/// The same for any command.
+async fn shell_eventually(machine: &Machine, script: &str, fits: impl Fn(&str) -> bool) {
     let begin = Instant::now();
-    let script = format!("{KUBECTL} {arguments} 2>&1");
     loop {
-        let said = docker::run(&["exec", &machine.container(), "bash", "-c", &script]).await;
+        let said = docker::run(&["exec", &machine.container(), "bash", "-c", script]).await;
         if said.as_ref().is_ok_and(|output| fits(output)) {
             return;
         }
         assert!(
             begin.elapsed() < Duration::from_secs(120),
-            "{arguments}: {said:?}"
+            "{script}: {said:?}"
         );
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -207,13 +211,13 @@ async fn assert_pods_work(machine: &Machine, count: usize) {
         let lookup = format!(
             "curl -sS --max-time 20 'http://{address}:8080/shell?cmd=nslookup%20kubernetes.default.svc.cluster.local'"
         );
-        let answer = inside(machine, &lookup).await;
-        assert!(answer.contains("Address: 10.66.0.1\\n"), "{answer}");
+        // What stands behind a Service reaches the nodes a moment after the pods are ready.
+        let found = |answer: &str| answer.contains("Address: 10.66.0.1\\n");
+        shell_eventually(machine, &lookup, found).await;
         let dial = format!(
             "curl -sS --max-time 20 'http://{address}:8080/dial?host=agnhost&port=80&request=hostname&protocol=http'"
         );
-        let answer = inside(machine, &dial).await;
-        assert!(answer.contains("[\"agnhost-"), "{answer}");
+        shell_eventually(machine, &dial, |answer| answer.contains("[\"agnhost-")).await;
     }
 }
 
