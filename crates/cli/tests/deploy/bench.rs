@@ -56,11 +56,15 @@ impl Bench {
     }
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
+        self.command_with(arguments, &self.file)
+    }
+
+    fn command_with(&self, arguments: &str, file: &Path) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
         command
             .args(arguments.split_whitespace())
             .arg("-f")
-            .arg(&self.file)
+            .arg(file)
             .env("HATCHERY_HOME", self.home())
             .stdin(Stdio::null());
         command
@@ -68,7 +72,36 @@ impl Bench {
 
     /// Runs a command to its end, which has to be this; gives what it printed.
     pub(crate) fn hatchery(&self, code: i32, arguments: &str) -> String {
-        let output = self.command(arguments).output().unwrap();
+        self.hatchery_with(code, arguments, &self.file)
+    }
+
+    /// The deploy file of another cluster on one of the machines.
+    pub(crate) fn other(&self, id: &str, machine: usize) -> PathBuf {
+        let (name, address) = (&self.machine(machine).name, self.machine(machine).address);
+        let host = format!("  - {{name: {name}, ip: {address}, arch: amd64}}\n");
+        let text = fs::read_to_string(&self.file).unwrap();
+        let begin = text.find("masters:").unwrap();
+        let end = text.find("service:").unwrap();
+        let text = format!(
+            "{}masters:\n{host}workers:\n{host}{}",
+            &text[..begin],
+            &text[end..]
+        );
+        let path = self.home().join("other.yaml");
+        fs::write(
+            &path,
+            text.replace(
+                &format!("cluster-id: {}", self.id),
+                &format!("cluster-id: {id}"),
+            ),
+        )
+        .unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    pub(crate) fn hatchery_with(&self, code: i32, arguments: &str, file: &Path) -> String {
+        let output = self.command_with(arguments, file).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(

@@ -11,7 +11,7 @@ mod bench;
 mod secrets;
 mod workload;
 
-use hatchery_sandbox::snapshot::Snapshot;
+use hatchery_sandbox::{fault::Fault, snapshot::Snapshot};
 
 use crate::bench::Bench;
 
@@ -31,6 +31,18 @@ async fn one_master_and_one_worker() {
     .await;
     let before = bench.snapshots().await;
 
+    let bare = bench.hatchery(4, "plan --exit-code");
+    assert!(bare.contains("+ unit kube-apiserver.service"), "{bare}");
+    assert!(bare.contains(" on 2 machines"), "{bare}");
+    assert!(
+        !bench
+            .home()
+            .join("clusters")
+            .join(&bench.id)
+            .join("pki")
+            .exists()
+    );
+
     let watched = secrets::Watch::begin(&bench);
     let made = bench.hatchery(0, "deploy");
     let seen = watched.end().await;
@@ -43,20 +55,35 @@ async fn one_master_and_one_worker() {
     let again = bench.hatchery(0, "deploy");
     assert!(again.contains("nothing had to be changed"), "{again}");
     assert_eq!(bench.started().await, running);
+    let nothing = bench.hatchery(0, "plan --exit-code");
+    assert!(nothing.contains("nothing to do"), "{nothing}");
 
     // What somebody changed by hand is put right, and only what needs it is restarted.
     bench
         .inside(1, "echo '# by hand' >>/etc/kubernetes/kubelet_config.yaml; chmod 600 /etc/kubernetes/kube-proxy.conf; chmod 644 /etc/kubernetes/kube-proxy.conf")
         .await;
-    let repaired = bench.hatchery(0, "deploy");
-    let changes = repaired
-        .lines()
-        .find(|line| line.contains("-2: worker:"))
-        .unwrap();
+    let plan = bench.hatchery(4, "plan --exit-code");
+    let lines: Vec<_> = plan.lines().map(str::trim).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .filter(|line| line.starts_with(['+', '~', '-']))
+        .collect();
+    let expected = [
+        "kubelet_config.yaml",
+        "kube-proxy.conf",
+        "kubelet.service",
+        "kube-proxy.service",
+    ];
+    assert_eq!(shown.len(), expected.len(), "{plan}");
     assert!(
-        changes.contains("4 changes") || changes.contains("3 changes"),
-        "{repaired}"
+        expected
+            .iter()
+            .all(|what| shown.iter().any(|line| line.contains(what))),
+        "{plan}"
     );
+    assert!(plan.contains(" on 1 machine"), "{plan}");
+    let repaired = bench.hatchery(0, "deploy");
+    assert!(repaired.contains("-2: worker: 4 changes"), "{repaired}");
     let now = bench.started().await;
     let restarted: Vec<_> = now
         .iter()
@@ -102,4 +129,38 @@ async fn killed_and_run_again() {
         assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
         bench.hatchery(0, "cleanup --yes");
     }
+}
+
+/// One of three workers is not there: the others work, and a later run adds it. A machine of another cluster is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_missing_comes_later() {
+    let bench = Bench::new("t-later", 3, str::to_owned).await;
+    let missing = bench.machine(2).name.clone();
+    bench.lab.fault(&missing, Fault::Stop).await.unwrap();
+    let made = bench.hatchery(3, "deploy");
+    assert!(
+        made.contains("is up in part") || made.contains("in part"),
+        "{made}"
+    );
+    assert!(made.contains(&missing), "{made}");
+    let nodes = bench.kubectl("get nodes --no-headers").await;
+    assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
+
+    bench.lab.fault(&missing, Fault::Start).await.unwrap();
+    bench.hatchery(0, "deploy");
+    let nodes = bench.kubectl("get nodes --no-headers").await;
+    assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
+
+    // Another cluster's file names one of its machines.
+    let other = bench.other("t-other", 2);
+    let refused = bench.hatchery_with(1, "deploy", &other);
+    assert!(refused.contains("is held by another cluster"), "{refused}");
+    assert!(refused.contains("nothing was changed"), "{refused}");
+
+    // A machine that is gone does not keep the others from being cleaned.
+    bench.lab.fault(&missing, Fault::Stop).await.unwrap();
+    let gone = bench.hatchery(3, "cleanup --yes");
+    assert!(gone.contains(&missing), "{gone}");
+    bench.lab.fault(&missing, Fault::Start).await.unwrap();
+    bench.hatchery(0, "cleanup --yes");
 }
