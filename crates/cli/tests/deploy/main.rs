@@ -32,7 +32,7 @@ async fn one_master_and_one_worker() {
     let before = bench.snapshots().await;
 
     let bare = bench.hatchery(4, "plan --exit-code");
-    assert!(bare.contains("+ unit kube-apiserver.service"), "{bare}");
+    assert!(bare.contains("unit kube-apiserver.service: "), "{bare}");
     assert!(bare.contains(" on 2 machines"), "{bare}");
     assert!(
         !bench
