@@ -1,25 +1,21 @@
 //! `check --hosts`: the machines too. They are asked, and nothing on them is changed.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use hatchery_engine::{
-    name_list::NameList,
     preflight::{self, Finding, Manners, Reply, Severity},
     reach::{self, Surroundings},
     state::{self, Directory, Record},
 };
 use hatchery_host::{facts::Facts, script::Identity, transport::ssh::Patience};
-use hatchery_sandbox::files;
 use hatchery_spec::{Cluster, cluster::Machine};
 use serde_json::json;
 
 use crate::{
+    cluster_file,
     output::{Output, Refused},
+    refusal,
     template::number,
 };
 
@@ -36,10 +32,7 @@ pub(super) fn ask(
     parallel: usize,
     output: &Output,
 ) -> anyhow::Result<Outcome> {
-    let home = match home {
-        Some(home) => std::path::absolute(home).unwrap_or_else(|_| PathBuf::from(home)),
-        None => files::home_dir().map_err(|error| Refused::new(error.to_string()))?,
-    };
+    let home = cluster_file::home(home)?;
     // Each step must leave time for those behind it.
     let patience = Patience {
         connect: Duration::from_secs(8),
@@ -52,7 +45,7 @@ pub(super) fn ask(
     let identity = runtime.block_on(identity(cluster, &home))?;
     let surroundings = Surroundings::of_process(home);
     let machines = reach::machines(cluster, &identity, &surroundings, &patience)
-        .map_err(|errors| refused(&errors))?;
+        .map_err(|errors| refusal::reach(&errors))?;
     let manners = Manners {
         parallel,
         ..Manners::default()
@@ -77,22 +70,8 @@ async fn identity(cluster: &Cluster, home: &Path) -> Result<Identity, Refused> {
     match Record::find(&directory, &cluster.id).await {
         Ok(Some(record)) => Ok(record.identity()),
         Ok(None) => Ok(state::nobody(&cluster.id)),
-        Err(error) => {
-            let refused = Refused::new(error.to_string());
-            Err(match error.remedy() {
-                Some(remedy) => refused.remedy(remedy),
-                None => refused,
-            })
-        }
+        Err(error) => Err(refusal::state(&error)),
     }
-}
-
-/// All that is missing here, in one refusal.
-fn refused(errors: &[reach::Error]) -> Refused {
-    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    let mut remedies: Vec<_> = errors.iter().map(|error| error.problem.remedy()).collect();
-    remedies.dedup();
-    Refused::new(lines.join("\n       ")).remedy(remedies.join("\n  "))
 }
 
 impl Outcome {
@@ -117,23 +96,7 @@ impl Outcome {
         if !self.findings.is_empty() {
             eprintln!();
         }
-        for finding in &self.findings {
-            let colour = match finding.severity {
-                Severity::Error => "31",
-                Severity::Warning => "33",
-                Severity::Note => "36",
-            };
-            let (begin, end) = output.bold(colour);
-            let (severity, code) = (finding.severity.as_str(), finding.code);
-            let machines = NameList(&finding.machines);
-            eprintln!(
-                "{begin}{severity}[{code}]{end}: {machines}: {}",
-                finding.message
-            );
-            if let Some(remedy) = &finding.remedy {
-                eprintln!("  {remedy}");
-            }
-        }
+        refusal::findings(&self.findings, output);
         if !self.findings.is_empty() {
             eprintln!();
         }
