@@ -15,6 +15,17 @@ use hatchery_sandbox::{fault::Fault, snapshot::Snapshot};
 
 use crate::bench::Bench;
 
+const THEIRS: &str = "
+set -e
+ip netns add cni-theirs
+ip link add vethbeef type veth peer name vethcafe
+ip link set vethcafe netns cni-theirs
+iptables -A INPUT -p tcp --dport 9999 -m comment --comment 'kubernetes of ours' -j ACCEPT
+iptables -t nat -N CNI-theirs
+iptables -t nat -A CNI-theirs -j RETURN
+iptables -t nat -A PREROUTING -p tcp --dport 9998 -j CNI-theirs
+";
+
 /// The cluster of the manual's first chapter, from an offline package: made, used, made again, changed by hand, removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_master_and_one_worker() {
@@ -29,6 +40,10 @@ async fn one_master_and_one_worker() {
             )
     })
     .await;
+    // Somebody's own things, called as Kubernetes and its plugins call theirs.
+    for number in 0..2 {
+        bench.inside(number, THEIRS).await;
+    }
     let before = bench.snapshots().await;
 
     let bare = bench.hatchery(4, "plan --exit-code");
@@ -43,7 +58,7 @@ async fn one_master_and_one_worker() {
             .exists()
     );
 
-    let watched = secrets::Watch::begin(&bench);
+    let watched = secrets::Watch::begin();
     let made = bench.hatchery(0, "deploy");
     let seen = watched.end().await;
     assert!(made.contains("is up: Kubernetes 1.37.0"), "{made}");
@@ -60,7 +75,7 @@ async fn one_master_and_one_worker() {
 
     // What somebody changed by hand is put right, and only what needs it is restarted.
     bench
-        .inside(1, "echo '# by hand' >>/etc/kubernetes/kubelet_config.yaml; chmod 600 /etc/kubernetes/kube-proxy.conf; chmod 644 /etc/kubernetes/kube-proxy.conf")
+        .inside(1, "echo '# by hand' >>/etc/kubernetes/kubelet_config.yaml; chmod 644 /etc/kubernetes/kube-proxy.conf")
         .await;
     let plan = bench.hatchery(4, "plan --exit-code");
     let lines: Vec<_> = plan.lines().map(str::trim).collect();
@@ -138,10 +153,7 @@ async fn a_worker_that_is_missing_comes_later() {
     let missing = bench.machine(2).name.clone();
     bench.lab.fault(&missing, Fault::Stop).await.unwrap();
     let made = bench.hatchery(3, "deploy");
-    assert!(
-        made.contains("is up in part") || made.contains("in part"),
-        "{made}"
-    );
+    assert!(made.contains("in part"), "{made}");
     assert!(made.contains(&missing), "{made}");
     let nodes = bench.kubectl("get nodes --no-headers").await;
     assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");

@@ -21,7 +21,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn begin(_: &Bench) -> Self {
+    pub(crate) fn begin() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

@@ -13,8 +13,8 @@ use crate::wish::{Error, Wishes, word};
 /// On whose behalf the machine's pods are ended: before everything else is put back.
 pub(crate) const OWNER: &str = "pods";
 
-/// The chains of nftables, which those of iptables are today, each as family, table and name.
-const CHAINS: &str = "chains() { nft list chains 2>/dev/null | awk '$1 == \"table\" { t = $2 \" \" $3 } $1 == \"chain\" { print t, $2 }'; }";
+/// Lists what of the network is there.
+const AROUND: &str = include_str!("pods_before.sh");
 const MARK: &str = "/var/lib/hatchery/pods";
 
 pub(crate) fn wishes(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
@@ -22,10 +22,10 @@ pub(crate) fn wishes(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
         name: word("pods")?,
         // The record is all there is to do; the mark goes with it.
         check: format!("[ -e {MARK} ]"),
-        // Which chains of the packet filter were there before is remembered: empty ones of ours go too.
-        apply: format!("{CHAINS}\nchains >{MARK}"),
+        // What others have is remembered: it may be called as Kubernetes calls its own.
+        apply: format!("{AROUND}around >{MARK}.new && mv {MARK}.new {MARK}"),
         undo: format!(
-            "mark={MARK}\n{CHAINS}\n{}rm -f {MARK}\n",
+            "mark={MARK}\n{AROUND}{}rm -f {MARK}\n",
             include_str!("pods.sh")
         ),
         deadline: Duration::from_secs(120),

@@ -1,7 +1,10 @@
 # Ends all that the container runtime and the network left running, when a machine leaves its cluster.
-# Runs as root under `sh`, may run again at any time, and touches nothing that is not of pods.
-# $mark names the file with the packet filter's chains of before; `chains` lists those of now.
+# Runs as root under `sh`, behind pods_before.sh, and may run again at any time. $mark names the file with what `around`
+# listed before the cluster came: of that nothing is touched, whatever it is called.
 set -u
+new() {
+  ! grep -qxF -e "$1" "$mark"
+}
 for unit in kubelet kube-proxy; do systemctl stop "$unit.service" 2>/dev/null; done
 if command -v docker >/dev/null && systemctl -q is-active docker.service 2>/dev/null; then
   ids=$(docker ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
@@ -45,11 +48,16 @@ if [ -n "$found" ]; then
   done
 fi
 
-# Mounts of pods, the innermost first.
-cut -d ' ' -f 2 /proc/self/mounts | grep -E '^(/var/lib/kubelet/|/run/containerd/|/run/netns/cni-|/var/run/netns/cni-|/run/docker/netns/)' |
+# Mounts of pods, the innermost first; those of other containers lie beside them.
+cut -d ' ' -f 2 /proc/self/mounts |
+  grep -E '^(/var/lib/kubelet/|/run/containerd/io\.containerd\.(runtime\.v2\.task/k8s\.io|grpc\.v1\.cri)/)' |
   sort -r | while IFS= read -r at; do umount -l "$(printf '%b' "$at")" 2>/dev/null; done
-rm -f /run/netns/cni-* 2>/dev/null
-rm -rf /run/flannel /run/containerd/io.containerd.runtime.v2.task/k8s.io /run/containerd/io.containerd.grpc.v1.cri /run/containerd/io.containerd.sandbox.controller.v1.shim 2>/dev/null
+for netns in /run/netns/cni-*; do
+  [ -e "$netns" ] && new "netns $netns" || continue
+  umount -l "$netns" 2>/dev/null
+  rm -f "$netns"
+done
+rm -rf /run/flannel /run/containerd/io.containerd.runtime.v2.task/k8s.io /run/containerd/io.containerd.grpc.v1.cri 2>/dev/null
 rmdir /run/netns 2>/dev/null
 
 # Control groups of pods, empty by now, the innermost first.
@@ -59,41 +67,49 @@ for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
   done
 done
 
-# Devices of the network plugins.
-for link in cni0 flannel.1 flannel-v6.1 kube-ipvs0 nodelocaldns tunl0@NONE vxlan.calico; do
-  ip link show "$link" >/dev/null 2>&1 && ip link delete "$link" 2>/dev/null
-done
-ip -o link show 2>/dev/null | sed -n 's/^[0-9]*: \(veth[0-9a-f]*\|cali[0-9a-f]*\)@.*/\1/p' | while IFS= read -r link; do
-  # A pair whose other end is gone, or was in a pod's namespace.
-  case $(ip -d link show "$link" 2>/dev/null) in *link-netnsid* | *NO-CARRIER* | *cni0*) ip link delete "$link" 2>/dev/null ;; esac
+# Devices of the network plugins, those of pods with the bridge that they are on.
+links() {
+  ip -o link show "$@" 2>/dev/null | sed 's/^[0-9]*: //;s/[@:].*//'
+}
+{
+  links master cni0
+  for link in cni0 flannel.1 flannel-v6.1 kube-ipvs0 nodelocaldns vxlan.calico; do links dev "$link"; done
+  links type veth | grep '^cali'
+} | while IFS= read -r link; do
+  ! new "link $link" || ip link delete "$link" 2>/dev/null
 done
 
-# Rules of kube-proxy and of the plugins: theirs alone, in one transaction for each family.
-ours='KUBE-|FLANNEL-|CNI-|cali[-:]|cali-'
-for family in iptables ip6tables; do
-  command -v "$family-save" >/dev/null || continue
-  for variant in "$family-legacy" "$family-nft" "$family"; do
-    command -v "$variant-save" >/dev/null || continue
-    saved=$("$variant-save" 2>/dev/null) || continue
-    printf '%s\n' "$saved" | grep -qE "$ours|flanneld|kubernetes" || continue
-    printf '%s\n' "$saved" | awk -v ours="$ours" '
-      /^\*/ { table = $0; print; next }
-      /^:/ { name = substr($1, 2); if (name ~ "^(" ours ")") { chains[++n] = name } next }
-      /^-A/ { if ($2 !~ "^(" ours ")" && $0 ~ "(-j (" ours ")|flanneld|--comment \"?(kubernetes|cali:))") { sub(/^-A/, "-D"); print } next }
-      /^COMMIT/ { for (i = 1; i <= n; i++) print "-F " chains[i]; for (i = 1; i <= n; i++) print "-X " chains[i]; n = 0; print }
-    ' | "$variant-restore" --noflush 2>/dev/null
-  done
+# Chains of kube-proxy and of the plugins with the rules that lead there, in one transaction for each family.
+for v in $(variants); do
+  "$v-save" 2>/dev/null | awk -v v="$v" -v mark="$mark" '
+    BEGIN { while ((getline line < mark) > 0) known[line] = 1 }
+    function drop() { sub(/^-A/, "-D"); print }
+    /^\*/ { table = substr($1, 2); n = 0; split("", gone); print; next }
+    /^:/ {
+      name = substr($1, 2)
+      if (name ~ /^(KUBE-|FLANNEL-|CNI-|cali-)/ && !(("chain " v " " table " " name) in known)) { chains[++n] = name; gone[name] = 1 }
+      next
+    }
+    /^-A/ {
+      if ($2 in gone) next
+      for (i = 3; i < NF; i++) if (($i == "-j" || $i == "-g") && ($(i + 1) in gone)) { drop(); next }
+      if (/--comment "flanneld /) drop()
+      next
+    }
+    /^COMMIT/ { for (i = 1; i <= n; i++) print "-F " chains[i]; for (i = 1; i <= n; i++) print "-X " chains[i]; print }
+  ' | "$v-restore" --noflush 2>/dev/null
 done
-if command -v nft >/dev/null; then
-  for family in ip ip6; do nft list table $family kube-proxy >/dev/null 2>&1 && nft delete table $family kube-proxy; done
-fi
-# Chains and tables that came with the cluster and hold nothing now.
-chains | grep -vxF -f "$mark" 2>/dev/null | while read -r family table chain; do
-  nft delete chain "$family" "$table" "$chain" 2>/dev/null
+for family in ip ip6; do
+  ! new "nft-table $family kube-proxy" || nft delete table "$family" kube-proxy 2>/dev/null
 done
-nft list tables 2>/dev/null | while read -r _ family table; do
-  grep -q "^$family $table " "$mark" 2>/dev/null && continue
-  case $(nft list table "$family" "$table" 2>/dev/null) in *rule* | *chain*) continue ;; esac
-  case $table in filter | nat | mangle | raw | kube-proxy) nft delete table "$family" "$table" 2>/dev/null ;; esac
+# What came with the cluster and holds nothing now; what holds something is not let go of.
+around | grep -vxF -f "$mark" | while read -r kind family table chain; do
+  [ "$kind" != nft-chain ] || nft delete chain "$family" "$table" "$chain" 2>/dev/null
 done
-if command -v ipvsadm >/dev/null && [ -e /proc/net/ip_vs ]; then ipvsadm -C 2>/dev/null; fi
+around | grep -vxF -f "$mark" | while read -r kind family table _; do
+  case $kind,$(nft list table "$family" "$table" 2>/dev/null) in
+  nft-table,*chain* | nft-table,*' set '* | nft-table,*' map '*) ;;
+  nft-table,*) nft delete table "$family" "$table" 2>/dev/null ;;
+  ipvs,*) ipvsadm -D "$family" "$table" 2>/dev/null ;;
+  esac
+done
