@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hatchery_spec::cluster::Arguments;
+use serde_json::{Map, Value};
 
 /// Flags by name, without their dashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,19 @@ impl Flags {
         }
         text
     }
+}
+
+/// A configuration file of JSON without what the user says on the command line: some programs refuse to be told twice.
+/// `called` gives what an argument is called in the file.
+pub(crate) fn without_said(
+    mut settings: Map<String, Value>,
+    user: Option<&Arguments>,
+    called: fn(&str) -> &str,
+) -> String {
+    for (name, _) in user.into_iter().flat_map(Arguments::iter) {
+        settings.remove(called(name));
+    }
+    format!("{:#}\n", Value::Object(settings))
 }
 
 /// One word of a command line in a unit file, whatever it holds: systemd expands `%` and `$`, and splits at spaces.

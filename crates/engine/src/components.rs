@@ -17,6 +17,7 @@ pub(crate) mod machine;
 pub(crate) mod network;
 pub(crate) mod pods;
 pub(crate) mod rbac;
+mod registry;
 pub(crate) mod scheduler;
 #[cfg(test)]
 pub(crate) mod trial;
@@ -27,12 +28,16 @@ use hatchery_host::{
     facts::{CgroupVersion, Facts},
     path::MachinePath,
 };
+use hatchery_pki::Request;
 use hatchery_spec::{
     Cluster,
     cluster::{Arguments, Component, Machine, RuntimeKind},
 };
 
-use crate::versions::{Feature, Versions};
+use crate::{
+    versions::{Feature, Versions},
+    wish::{Error, Issuer, Wishes},
+};
 
 /// Where certificates lie.
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
@@ -109,6 +114,15 @@ impl<'a> Site<'a> {
         vec![format!("OOMScoreAdjust={score}")]
     }
 
+    /// The name servers behind a machine's own one, where it has one on its loopback; that one only the machine reaches.
+    pub(crate) fn upstream_resolvers(&self) -> Option<Vec<IpAddr>> {
+        let resolver = self.facts.resolver.as_ref();
+        let resolver = resolver.filter(|resolver| resolver.has_loopback())?;
+        let upstream = resolver.upstream.iter().flatten();
+        let all = upstream.chain(&resolver.nameservers);
+        Some(all.filter(|one| !one.is_loopback()).copied().collect())
+    }
+
     /// Where this machine's own parts of the control plane reach the API.
     pub(crate) fn own_api(&self) -> String {
         format!("https://{}", host_port(self.node.address, 6443))
@@ -125,8 +139,23 @@ pub(crate) fn host_port(address: IpAddr, port: u16) -> String {
     std::net::SocketAddr::new(address, port).to_string()
 }
 
+/// A program's way to the API: a client certificate at `BASE.crt`, and a kubeconfig that names it. Who it is, is the
+/// request's common name.
+pub(crate) fn api_client(
+    site: &Site<'_>,
+    wishes: &mut Wishes,
+    server: &str,
+    path: &str,
+    base: &str,
+    request: Request,
+) -> Result<(), Error> {
+    let text = kubeconfig(site.cluster.id.as_str(), server, &request.common_name, base);
+    wishes.leaf(Issuer::Cluster, base, request)?;
+    wishes.file(path, 0o600, text)
+}
+
 /// A kubeconfig whose certificate lies in files beside it.
-pub(crate) fn kubeconfig(cluster: &str, server: &str, user: &str, base: &str) -> String {
+fn kubeconfig(cluster: &str, server: &str, user: &str, base: &str) -> String {
     let [cluster, server, user] = [cluster, server, user].map(yaml);
     format!(
         "apiVersion: v1

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hatchery_spec::{cluster::Component, value::AbsolutePath};
 
-use super::Site;
+use super::{Site, registry};
 use crate::{
     arguments::{Flags, systemd_word},
     unit_file::Service,
@@ -178,28 +178,29 @@ fn configuration(site: &Site<'_>) -> String {
 /// A file for each registry that is not asked in the usual way.
 fn registries(site: &Site<'_>) -> Vec<(String, String)> {
     let registries = &site.cluster.runtime.registries;
-    let insecure = |host: &str| registries.insecure.iter().any(|one| bare(one) == host);
+    let insecure = |host: &str| {
+        registries
+            .insecure
+            .iter()
+            .any(|one| registry::bare(one) == host)
+    };
     let mut files = Vec::new();
     if !registries.mirrors.is_empty() {
         let mut text = "server = 'https://registry-1.docker.io'\n".to_owned();
         for mirror in &registries.mirrors {
-            let url = if mirror.contains("://") {
-                mirror.clone()
-            } else {
-                format!("https://{mirror}")
-            };
+            let url = registry::url(mirror);
             let _ = write!(
                 text,
                 "\n[host.{}]\n  capabilities = ['pull', 'resolve']\n",
                 toml(&url)
             );
-            if insecure(bare(&url)) {
+            if insecure(registry::bare(&url)) {
                 text += "  skip_verify = true\n";
             }
         }
         files.push((format!("{REGISTRIES}/docker.io/hosts.toml"), text));
     }
-    for host in registries.insecure.iter().map(|one| bare(one)) {
+    for host in registries.insecure.iter().map(|one| registry::bare(one)) {
         let mut text = String::new();
         for scheme in ["https", "http"] {
             let url = toml(&format!("{scheme}://{host}"));
@@ -211,13 +212,6 @@ fn registries(site: &Site<'_>) -> Vec<(String, String)> {
         files.push((format!("{REGISTRIES}/{host}/hosts.toml"), text));
     }
     files
-}
-
-fn bare(registry: &str) -> &str {
-    let host = registry
-        .split_once("://")
-        .map_or(registry, |(_, host)| host);
-    host.trim_end_matches('/')
 }
 
 /// A string of TOML: a string of JSON is one.

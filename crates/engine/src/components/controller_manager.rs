@@ -4,11 +4,11 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 use ipnet::IpNet;
 
-use super::{CA, PKI, Site, kubeconfig};
+use super::{CA, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
-    wish::{Error, Issuer, Secret, Wishes},
+    wish::{Error, Secret, Wishes},
 };
 
 const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
@@ -23,13 +23,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
     wishes.own_directory(VOLUME_PLUGINS, 0o755)?;
     wishes.secret(SIGNER, Secret::ClusterSigner)?;
-    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
-    let id = site.cluster.id.as_str();
-    wishes.file(
-        KUBECONFIG,
-        0o600,
-        kubeconfig(id, &site.own_api(), USER, &base),
-    )?;
+    let request = Request::client(USER);
+    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
     let unit = Service {
         description: "Kubernetes controller manager",
         notifies: false,

@@ -1,16 +1,14 @@
 //! CoreDNS: in pods, or as a service on each master.
 
-use std::fmt::Write as _;
-
 use hatchery_pki::Request;
 use hatchery_spec::{Cluster, cluster::CoreDns};
 
-use super::{PKI, Site, kubeconfig, yaml};
+use super::{PKI, Site, api_client, yaml};
 use crate::{
     arguments::systemd_word,
     unit_file::Service,
     versions::{Feature, Versions},
-    wish::{Error, Issuer, Wishes},
+    wish::{Error, Wishes},
 };
 
 const COREFILE: &str = "/etc/dns/Corefile";
@@ -20,13 +18,8 @@ const USER: &str = "system:coredns";
 /// As a service, on a master.
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/coredns");
-    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
-    let id = site.cluster.id.as_str();
-    wishes.file(
-        KUBECONFIG,
-        0o600,
-        kubeconfig(id, &site.own_api(), USER, &base),
-    )?;
+    let request = Request::client(USER);
+    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
     let more = format!("        kubeconfig {KUBECONFIG} default\n");
     wishes.file(
         COREFILE,
@@ -50,24 +43,11 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
 
 /// Name servers for names outside: the machine's own file, unless that names CoreDNS or a loopback one.
 fn upstream(site: &Site<'_>) -> String {
-    let resolver = site.facts.resolver.as_ref();
-    let Some(resolver) = resolver.filter(|resolver| resolver.has_loopback()) else {
+    let Some(addresses) = site.upstream_resolvers() else {
         return "/etc/resolv.conf".into();
     };
-    let real = resolver
-        .upstream
-        .iter()
-        .flatten()
-        .chain(&resolver.nameservers);
-    let mut words = String::new();
-    for address in real.filter(|address| !address.is_loopback()) {
-        let _ = write!(
-            words,
-            "{}{address}",
-            if words.is_empty() { "" } else { " " }
-        );
-    }
-    words
+    let words: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    words.join(" ")
 }
 
 fn corefile(cluster: &Cluster, kubernetes: &str, upstream: &str) -> String {

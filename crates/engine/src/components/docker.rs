@@ -1,6 +1,6 @@
 //! Docker, on each worker: reached by the kubelet itself until Kubernetes 1.23, through cri-dockerd from then on.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use hatchery_host::operation::Script;
 use hatchery_spec::{
@@ -8,11 +8,11 @@ use hatchery_spec::{
     cluster::{Component, Item, Role},
     value::AbsolutePath,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-use super::Site;
+use super::{Site, registry};
 use crate::{
-    arguments::Flags,
+    arguments::{Flags, without_said},
     unit_file::Service,
     versions::Feature,
     wish::{Error, Wishes, word},
@@ -92,6 +92,10 @@ fn activation(wishes: &mut Wishes) -> Result<(), Error> {
 /// What stands in its file. What the user says on its command line is left out: docker refuses to be told twice.
 fn configuration(site: &Site<'_>) -> String {
     let registries = &site.cluster.runtime.registries;
+    // Mirrors are URLs there, insecure registries have no scheme.
+    let each = |list: &[String], form: fn(&str) -> String| -> Vec<String> {
+        list.iter().map(|one| form(one)).collect()
+    };
     let driver = format!("native.cgroupdriver={}", site.cgroup_driver());
     let mut settings = Map::from_iter([
         // Pods get their network from CNI plugins. A bridge of docker's own would only bring rules that drop what
@@ -109,20 +113,17 @@ fn configuration(site: &Site<'_>) -> String {
         ),
     ]);
     for (name, list) in [
-        ("registry-mirrors", urls(&registries.mirrors)),
-        ("insecure-registries", bare(&registries.insecure)),
+        ("registry-mirrors", each(&registries.mirrors, registry::url)),
+        (
+            "insecure-registries",
+            each(&registries.insecure, |one| registry::bare(one).to_owned()),
+        ),
     ] {
         if !list.is_empty() {
             settings.insert(name.to_owned(), json!(list));
         }
     }
-    let extra = site.extra(Component::ContainerEngine);
-    let said: BTreeSet<&str> = extra
-        .into_iter()
-        .flat_map(|arguments| arguments.iter().map(|(name, _)| setting(name)))
-        .collect();
-    settings.retain(|name, _| !said.contains(name.as_str()));
-    format!("{:#}\n", Value::Object(settings))
+    without_said(settings, site.extra(Component::ContainerEngine), setting)
 }
 
 /// What an argument is called in the file.
@@ -135,27 +136,6 @@ fn setting(argument: &str) -> &str {
         "b" => "bridge",
         other => other,
     }
-}
-
-/// Docker wants mirrors as URLs.
-fn urls(mirrors: &[String]) -> Vec<String> {
-    let url = |mirror: &String| {
-        if mirror.contains("://") {
-            mirror.clone()
-        } else {
-            format!("https://{mirror}")
-        }
-    };
-    mirrors.iter().map(url).collect()
-}
-
-/// And insecure registries without their scheme.
-fn bare(registries: &[String]) -> Vec<String> {
-    let bare = |one: &String| {
-        let host = one.split_once("://").map_or(one.as_str(), |(_, host)| host);
-        host.trim_end_matches('/').to_owned()
-    };
-    registries.iter().map(bare).collect()
 }
 
 /// Whether the workers' lists install cri-dockerd.
@@ -236,7 +216,7 @@ mod tests {
              config-extra-args: [{name: container-engine, extra-args: {--exec-opt: native.cgroupdriver=systemd, --data-root: /srv/docker}}]",
         );
         let text = configuration(&trial.site());
-        let settings: Value = serde_json::from_str(&text).unwrap();
+        let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(settings.get("exec-opts"), None, "{text}");
         assert_eq!(settings["bridge"], "none");
         assert_eq!(

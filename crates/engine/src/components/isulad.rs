@@ -1,13 +1,11 @@
 //! iSulad, on each worker.
 
-use std::collections::BTreeSet;
-
 use hatchery_spec::{cluster::Component, value::AbsolutePath};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::Site;
 use crate::{
-    arguments::Flags,
+    arguments::{Flags, without_said},
     unit_file::Service,
     wish::{Error, Wishes},
 };
@@ -105,13 +103,7 @@ fn configuration(site: &Site<'_>) -> String {
     if let Some(endpoint) = &runtime.endpoint {
         settings.insert("hosts".to_owned(), json!([endpoint]));
     }
-    let extra = site.extra(Component::ContainerEngine);
-    let said: BTreeSet<&str> = extra
-        .into_iter()
-        .flat_map(|arguments| arguments.iter().map(|(name, _)| setting(name)))
-        .collect();
-    settings.retain(|name, _| !said.contains(name.as_str()));
-    format!("{:#}\n", Value::Object(settings))
+    without_said(settings, site.extra(Component::ContainerEngine), setting)
 }
 
 /// What an argument is called in the file.
@@ -152,7 +144,8 @@ mod tests {
             "runtime: isulad\nregistry-mirrors: [mirror.example]\n\
              config-extra-args: [{name: container-engine, extra-args: {--host: 'unix:///x.sock', --log-level: DEBUG}}]",
         );
-        let settings: Value = serde_json::from_str(&configuration(&trial.site())).unwrap();
+        let settings: serde_json::Value =
+            serde_json::from_str(&configuration(&trial.site())).unwrap();
         assert_eq!(settings.get("hosts"), None);
         assert_eq!(settings.get("log-level"), None);
         assert_eq!(settings["registry-mirrors"], json!(["mirror.example"]));

@@ -6,11 +6,11 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::{Arguments, Component, KubeProxyMode};
 use serde_json::{Value, json};
 
-use super::{CA, PKI, Site, kubeconfig};
+use super::{CA, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
-    wish::{Error, Issuer, Wishes},
+    wish::{Error, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/kubernetes/kube-proxy-config.yaml";
@@ -19,9 +19,8 @@ const USER: &str = "system:kube-proxy";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/kube-proxy");
-    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
-    let id = site.cluster.id.as_str();
-    wishes.file(KUBECONFIG, 0o600, kubeconfig(id, &site.api(), USER, &base))?;
+    let request = Request::client(USER);
+    api_client(site, wishes, &site.api(), KUBECONFIG, &base, request)?;
     wishes.file(CONFIGURATION, 0o600, configuration(site))?;
     let unit = Service {
         description: "Kubernetes network proxy",

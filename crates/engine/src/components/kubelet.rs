@@ -11,7 +11,7 @@ use hatchery_spec::{
     value::AbsolutePath,
 };
 
-use super::{CA, CIPHER_SUITES, PKI, Site, kubeconfig, yaml};
+use super::{CA, CIPHER_SUITES, PKI, Site, api_client, yaml};
 use crate::{
     arguments::Flags,
     taints,
@@ -30,11 +30,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     if !site.node.is(hatchery_spec::cluster::Role::Master) {
         wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
     }
-    wishes.leaf(
-        Issuer::Cluster,
-        &client,
-        Request::client(user.as_str()).in_group("system:nodes"),
-    )?;
+    let request = Request::client(user.as_str()).in_group("system:nodes");
+    api_client(site, wishes, &site.api(), KUBECONFIG, &client, request)?;
     if site.cluster.kubelet.serving_certificate {
         let request = Request::server(user.as_str())
             .in_group("system:nodes")
@@ -42,12 +39,6 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
             .with_ips([site.node.address]);
         wishes.leaf(Issuer::Cluster, &serving, request)?;
     }
-    let id = site.cluster.id.as_str();
-    wishes.file(
-        KUBECONFIG,
-        0o600,
-        kubeconfig(id, &site.api(), &user, &client),
-    )?;
     wishes.file(CONFIGURATION, 0o600, configuration(site))?;
     let mut files = vec![
         CONFIGURATION.to_owned(),
@@ -191,22 +182,18 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 
 /// Name servers for pods where the machine's own is on its loopback, which pods cannot reach.
 fn upstream_resolvers(site: &Site<'_>) -> Option<String> {
-    let resolver = site
+    let addresses = site.upstream_resolvers()?;
+    let mut text = String::new();
+    for address in &addresses {
+        let _ = writeln!(text, "nameserver {address}");
+    }
+    let search = site
         .facts
         .resolver
         .as_ref()
-        .filter(|resolver| resolver.has_loopback())?;
-    let real = resolver
-        .upstream
-        .iter()
-        .flatten()
-        .chain(&resolver.nameservers);
-    let mut text = String::new();
-    for address in real.filter(|address| !address.is_loopback()) {
-        let _ = writeln!(text, "nameserver {address}");
-    }
-    if !text.is_empty() && !resolver.search.is_empty() {
-        let _ = writeln!(text, "search {}", resolver.search.join(" "));
+        .map(|resolver| &resolver.search);
+    if let Some(search) = search.filter(|search| !addresses.is_empty() && !search.is_empty()) {
+        let _ = writeln!(text, "search {}", search.join(" "));
     }
     Some(text)
 }

@@ -3,11 +3,11 @@
 use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 
-use super::{CA, PKI, Site, kubeconfig};
+use super::{CA, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
-    wish::{Error, Issuer, Wishes},
+    wish::{Error, Wishes},
 };
 
 const KUBECONFIG: &str = "/etc/kubernetes/scheduler.conf";
@@ -15,13 +15,8 @@ const USER: &str = "system:kube-scheduler";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/scheduler");
-    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
-    let id = site.cluster.id.as_str();
-    wishes.file(
-        KUBECONFIG,
-        0o600,
-        kubeconfig(id, &site.own_api(), USER, &base),
-    )?;
+    let request = Request::client(USER);
+    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
     let unit = Service {
         description: "Kubernetes scheduler",
         notifies: false,
