@@ -1,9 +1,8 @@
 //! The Kubernetes API of a cluster, reached through the SSH connection to a master.
 //!
-//! No firewall rule and no kubectl is needed: every connection is a stream that the master's sshd opens ([`way`]).
-//! Where sshd forbids that, it goes to the master's address directly. What is asked is small: apply manifests
-//! ([`Api::apply`]), wait for a condition ([`Api::nodes_ready`] and others), and look after nodes
-//! ([`Api::label_and_taint`]). Everything may be repeated, so what may pass is tried again by itself.
+//! No firewall rule and no kubectl is needed: every connection is a stream through the master's sshd ([`way`]).
+//! What is asked is small: apply manifests ([`Api::apply`]), wait for a condition ([`Api::nodes_ready`] and others), and
+//! look after nodes ([`Api::label_and_taint`]). Everything may be repeated, so what may pass is tried again by itself.
 
 mod apply;
 mod client;

@@ -347,7 +347,6 @@ impl<'a> Run<'a> {
             let api = Api::connect(Access {
                 machine: Arc::clone(&self.machines[place]),
                 server: Address::new("127.0.0.1", 6443),
-                direct: Some(Address::new(master.address.to_string(), 6443)),
                 authority_pem: self.authorities.cluster.cert_pem().to_owned(),
                 admin: leaf,
             })?;

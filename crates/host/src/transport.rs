@@ -43,7 +43,7 @@ pub trait Connection: Send + Sync {
     /// the connection has as many commands as it may.
     fn exec<'a>(&'a self, command: &'a str) -> BoxFuture<'a, Result<Running, Error>>;
 
-    /// A stream to an address as the machine sees it.
+    /// A stream to an address as the machine sees it. What goes through may be read by the machine.
     fn forward<'a>(
         &'a self,
         host: &'a str,

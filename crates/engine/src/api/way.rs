@@ -1,4 +1,4 @@
-//! The way to the API server: a stream through the SSH connection, or a direct one, and TLS on it.
+//! The way to the API server: a stream through the SSH connection, and TLS on it.
 
 use std::{
     fmt, io,
@@ -23,7 +23,6 @@ use secrecy::ExposeSecret as _;
 use snafu::Snafu;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
@@ -81,8 +80,6 @@ pub struct Access {
     pub machine: Arc<Machine>,
     /// The API server as the master sees it.
     pub server: Address,
-    /// The API server as we see it, for a master whose sshd forbids streams.
-    pub direct: Option<Address>,
     /// The certificate of the cluster's authority.
     pub authority_pem: String,
     /// An administrator's certificate and key.
@@ -97,18 +94,6 @@ pub enum Unreached {
     Machine {
         /// Why.
         source: transport::Error,
-    },
-    /// The machine forbids streams, and there is no other way either.
-    #[snafu(display(
-        "there is no way to the API server: {forbidden}; directly at {address}: {reason}"
-    ))]
-    NoWay {
-        /// What the machine said.
-        forbidden: Box<transport::Error>,
-        /// Where it was tried directly.
-        address: Address,
-        /// Why that failed.
-        reason: String,
     },
     /// What answers is not to be trusted, or does not trust us.
     #[snafu(display("the API server at {address} is not trusted: {reason}"))]
@@ -137,10 +122,17 @@ impl Unreached {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Machine { source } => {
-                source.may_pass() || matches!(source, transport::Error::ForwardRefused { .. })
+                let begins = matches!(
+                    source,
+                    transport::Error::ForwardRefused {
+                        forbidden: false,
+                        ..
+                    }
+                );
+                begins || source.may_pass()
             }
             Self::Untrusted { .. } => false,
-            Self::NoWay { .. } | Self::Broken { .. } | Self::Late { .. } => true,
+            Self::Broken { .. } | Self::Late { .. } => true,
         }
     }
 
@@ -148,7 +140,6 @@ impl Unreached {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Machine { source } => source.remedy(),
-            Self::NoWay { forbidden, .. } => forbidden.remedy(),
             Self::Untrusted { .. } | Self::Broken { .. } | Self::Late { .. } => None,
         }
     }
@@ -159,7 +150,6 @@ impl Unreached {
 pub(super) struct Way {
     machine: Arc<Machine>,
     server: Address,
-    direct: Option<Address>,
     tls: TlsConnector,
     places: Arc<Semaphore>,
 }
@@ -170,7 +160,6 @@ impl Way {
         Ok(Self {
             machine: access.machine,
             server: access.server,
-            direct: access.direct,
             tls: TlsConnector::from(Arc::new(tls)),
             places: Arc::new(Semaphore::new(CONNECTIONS)),
         })
@@ -181,10 +170,7 @@ impl Way {
         let place = place.map_err(|_late| Unreached::Broken {
             reason: "all connections to it are in use".into(),
         })?;
-        let secured = async {
-            let (stream, address) = self.stream().await?;
-            self.secure(stream, address).await
-        };
+        let secured = async { self.secure(self.stream().await?).await };
         let stream = timeout(CONNECTING, secured)
             .await
             .unwrap_or(Err(Unreached::Late { after: CONNECTING }))?;
@@ -195,44 +181,19 @@ impl Way {
         })
     }
 
-    /// A stream to the API server, and the address that it goes to.
-    async fn stream(&self) -> Result<(Box<dyn Stream>, &Address), Unreached> {
+    async fn stream(&self) -> Result<Box<dyn Stream>, Unreached> {
         let Address { host, port } = &self.server;
         let forwarded = async { self.machine.connection().await?.forward(host, *port).await };
-        let forbidden = match forwarded.await {
-            Ok(stream) => return Ok((stream, &self.server)),
-            Err(
-                error @ transport::Error::ForwardRefused {
-                    forbidden: true, ..
-                },
-            ) => Box::new(error),
-            Err(source) => return Err(Unreached::Machine { source }),
-        };
-        let Some(address) = &self.direct else {
-            return Err(Unreached::Machine { source: *forbidden });
-        };
-        let failed = |reason: String| Unreached::NoWay {
-            forbidden: forbidden.clone(),
-            address: address.clone(),
-            reason,
-        };
-        let after = CONNECTING / 2;
-        let connecting = TcpStream::connect((address.host.as_str(), address.port));
-        let stream = timeout(after, connecting)
+        forwarded
             .await
-            .map_err(|_late| failed(format!("no answer within {} s", after.as_secs())))?
-            .map_err(|error| failed(error.to_string()))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| failed(error.to_string()))?;
-        Ok((Box::new(stream), address))
+            .map_err(|source| Unreached::Machine { source })
     }
 
     async fn secure(
         &self,
         stream: Box<dyn Stream>,
-        address: &Address,
     ) -> Result<TlsStream<Box<dyn Stream>>, Unreached> {
+        let address = &self.server;
         let untrusted = |reason: String| Unreached::Untrusted {
             address: address.clone(),
             reason,

@@ -52,7 +52,6 @@ pub(crate) async fn access(connector: Arc<dyn Connector>) -> Access {
     Access {
         machine: machine(connector),
         server: Address::new("127.0.0.1", port.unwrap()),
-        direct: None,
         authority_pem: fs::read_to_string(server.dir().join("ca.crt")).unwrap(),
         admin: Leaf {
             cert_pem: text(&user.client_certificate_data.unwrap()),

@@ -168,7 +168,7 @@ impl Error {
             }
             Self::ForwardRefused {
                 forbidden: true, ..
-            } => Some("set 'AllowTcpForwarding yes' in the machine's sshd_config, or make the address reachable from here".into()),
+            } => Some("set 'AllowTcpForwarding yes' in the machine's sshd_config".into()),
             Self::ForwardRefused { .. } => {
                 Some("make sure that something listens at this address on the machine".into())
             }

@@ -13,6 +13,7 @@ pub mod host_keys;
 pub mod key;
 mod known_hosts;
 mod patience;
+mod relay;
 mod stall;
 mod target;
 

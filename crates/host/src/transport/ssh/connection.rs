@@ -20,6 +20,7 @@ use super::{
     channel::Carrier,
     handshake::{self, Guard, seed},
     patience::pause,
+    relay,
 };
 use crate::transport::{Connection, Error, Running, Stream};
 
@@ -194,6 +195,11 @@ impl SshConnection {
         Err(self.fate.lost())
     }
 
+    /// A channel has so long to begin.
+    pub(super) fn channel_patience(&self) -> Duration {
+        self.patience.channel
+    }
+
     fn carrier(
         &self,
         channel: Channel<Msg>,
@@ -264,7 +270,12 @@ impl Connection for SshConnection {
         port: u16,
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, Error>> {
         async move {
-            let channel = self.open_forward(host, port).await?;
+            let channel = match self.open_forward(host, port).await {
+                Err(Error::ForwardRefused {
+                    forbidden: true, ..
+                }) => return relay::stream(self, host, port).await,
+                opened => opened?,
+            };
             let carrier = self.carrier(channel, None, self.patience.unread);
             Ok(Box::new(carrier.stream()) as Box<dyn Stream>)
         }
