@@ -27,7 +27,7 @@ pub(crate) struct Bench {
 }
 
 /// The disk that machines here share may be fuller than a kubelet likes.
-const ROOM: &str = "config-extra-args:
+pub(crate) const ROOM: &str = "config-extra-args:
   - name: kubelet
     extra-args:
       \"--eviction-hard\": nodefs.available<1%,imagefs.available<1%,memory.available<50Mi
@@ -150,10 +150,14 @@ impl Bench {
     }
 
     pub(crate) async fn kubectl(&self, arguments: &str) -> String {
+        self.kubectl_on(0, arguments).await
+    }
+
+    pub(crate) async fn kubectl_on(&self, machine: usize, arguments: &str) -> String {
         let command = format!(
             "kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}"
         );
-        self.inside(0, &command).await
+        self.inside(machine, &command).await
     }
 
     /// Until it succeeds, within a minute or so.

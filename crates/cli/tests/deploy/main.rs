@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod rpm;
 mod secrets;
 mod workload;
 

@@ -1,0 +1,199 @@
+//! Machines of the rpm kind: reached as a user with sudo through a bastion, with root kept out and forwarding forbidden.
+
+use std::{fs, path::PathBuf};
+
+use hatchery_sandbox::{
+    docker, fixtures,
+    lab::Options,
+    settings::{Sudo, System, Wish},
+    snapshot::Snapshot,
+};
+
+use crate::bench::Bench;
+
+/// One gets its packages from its repository and its images from a registry, the other both from an archive.
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_of_a_repository_and_packages_of_an_archive() {
+    let fixtures = fixtures::ensure(&["packages-classic", "images-new", "crane"]).await;
+    let fixtures = fixtures.unwrap();
+    let wish = Wish {
+        system: Some(System::Rpm),
+        user: Some("ops".into()),
+        sudo: Some(Sudo::Password),
+        bastion: Some(true),
+    };
+    let options = Options {
+        wish,
+        ..Options::new("t-rpm".parse().unwrap(), 2)
+    };
+    let bench = Bench::with(options, str::to_owned).await;
+    for number in 0..2 {
+        let only_sudo = "echo 'PermitRootLogin no' >/etc/ssh/sshd_config.d/0-test.conf; systemctl restart sshd || systemctl restart ssh; \
+             sshd -T | grep -E 'permitrootlogin|allowtcpforwarding'";
+        let told = bench.inside(number, only_sudo).await;
+        assert!(told.contains("permitrootlogin no"), "{told}");
+        assert!(told.contains("allowtcpforwarding no"), "{told}");
+    }
+    let registry = Registry::begin(&bench).await;
+    for (archive, name) in [
+        ("pause", "library/pause:3.10"),
+        ("flannel", "flannel/flannel:v0.26.7"),
+        ("coredns", "coredns/coredns:1.15.0"),
+        ("agnhost", "trial/agnhost:1"),
+    ] {
+        registry.push(archive, name).await;
+    }
+    let before = bench.snapshots().await;
+
+    let at = &registry.address;
+    let online = bench.variant("online", 0, &ONLINE.replace("REGISTRY", at));
+    let archive = fixtures.path("packages-classic/rpm.tar.gz");
+    let archive = ARCHIVED.replace("ARCHIVE", &archive.display().to_string());
+    let offline = bench.variant("offline", 1, &archive);
+    for file in [&online, &offline] {
+        let made = bench.hatchery_with(0, "deploy", file);
+        assert!(made.contains("is up"), "{made}");
+        let again = bench.hatchery_with(0, "deploy", file);
+        assert!(again.contains("nothing had to be changed"), "{again}");
+    }
+    for (number, version, image) in [
+        (0, "v1.37.0", format!("{at}/trial/agnhost:1")),
+        (1, "v1.20.2", "hatchery/agnhost:1.37.0".to_owned()),
+    ] {
+        let nodes = bench.kubectl_on(number, "get nodes --no-headers").await;
+        assert!(
+            nodes.contains(" Ready ") && nodes.contains(version),
+            "{nodes}"
+        );
+        let run = format!(
+            "run trial --image={image} --image-pull-policy=IfNotPresent -- netexec --http-port=8080"
+        );
+        bench.kubectl_on(number, &run).await;
+        let ready = "wait --for=condition=Ready pod/trial --timeout=90s";
+        bench.kubectl_on(number, ready).await;
+        let resolve = "exec trial -- nslookup kubernetes.default.svc.cluster.local";
+        let answer = bench.kubectl_on(number, resolve).await;
+        assert!(answer.contains("10.32.0.1"), "{answer}");
+    }
+    for file in [&online, &offline] {
+        bench.hatchery_with(0, "cleanup --yes", file);
+    }
+    for (machine, before) in bench.lab.machines.iter().zip(&before) {
+        let now = Snapshot::of(machine).await.unwrap();
+        now.assert_same(before, &format!("{} after cleanup", machine.name));
+    }
+}
+
+/// Everything by its package's name, from wherever the machine gets its packages.
+const ONLINE: &str = "\
+kubernetes-version: 1.37.0
+service:
+  cidr: 10.32.0.0/16
+  dnsaddr: 10.32.0.10
+  gateway: 10.32.0.1
+  dns: {corednstype: pod, imageversion: 1.15.0, replicas: 1}
+network: {podcidr: 10.244.0.0/16, plugin: flannel}
+runtime: containerd
+pause-image: REGISTRY/library/pause:3.10
+registry-mirrors: ['http://REGISTRY']
+insecure-registries: [REGISTRY]
+install:
+  etcd: [{name: etcd, type: repo}]
+  kubernetes-master:
+    - {name: kubernetes-client, type: repo}
+    - {name: kubernetes-master, type: repo}
+  kubernetes-worker:
+    - {name: kubernetes-node, type: repo}
+    - {name: kubernetes-kubelet, type: repo}
+    - {name: conntrack-tools, type: repo}
+    - {name: socat, type: repo}
+  container:
+    - {name: containerd, type: repo}
+    - {name: runc, type: repo}
+  network: [{name: containernetworking-plugins, type: repo}]
+";
+
+/// The manual's list.
+const ARCHIVED: &str = "\
+service:
+  cidr: 10.32.0.0/16
+  dnsaddr: 10.32.0.10
+  gateway: 10.32.0.1
+  dns: {corednstype: binary}
+network:
+  podcidr: 10.244.0.0/16
+  plugin: flannel
+  plugin-args: {\"NetworkYamlPath\": \"/etc/kubernetes/addons/flannel.yaml\"}
+runtime: containerd
+pause-image: k8s.gcr.io/pause:3.2
+cni-bin-dir: /usr/libexec/cni,/opt/cni/bin
+pacakges:
+  etcd:
+  - {name: etcd, type: pkg, dstpath: \"\"}
+  master:
+  - {name: kubernetes-client, type: pkg, dstpath: \"\"}
+  - {name: kubernetes-master, type: pkg, dstpath: \"\"}
+  - {name: coredns, type: pkg, dstpath: \"\"}
+  - {name: addons, type: binary, dstpath: /etc/kubernetes}
+  node:
+  - {name: libnetfilter_cthelper, type: pkg, dstpath: \"\"}
+  - {name: libnetfilter_cttimeout, type: pkg, dstpath: \"\"}
+  - {name: libnetfilter_queue, type: pkg, dstpath: \"\"}
+  - {name: conntrack-tools, type: pkg, dstpath: \"\"}
+  - {name: socat, type: pkg, dstpath: \"\"}
+  - {name: containernetworking-plugins, type: pkg, dstpath: \"\"}
+  - {name: kubernetes-client, type: pkg, dstpath: \"\"}
+  - {name: kubernetes-node, type: pkg, dstpath: \"\"}
+  - {name: kubernetes-kubelet, type: pkg, dstpath: \"\"}
+  - {name: containerd, type: pkg, dstpath: \"\"}
+  - {name: runc, type: pkg, dstpath: \"\"}
+package-src:
+  type: tar.gz
+  x86src: ARCHIVE
+";
+
+/// A registry of images in the sandbox's world outside.
+struct Registry {
+    container: String,
+    address: String,
+}
+
+impl Registry {
+    async fn begin(bench: &Bench) -> Self {
+        let mut octets = bench.machine(0).address.octets();
+        octets[3] = 2;
+        let registry = Self {
+            container: format!("hatchery-{}-outside", bench.id),
+            address: format!("{}:5000", std::net::Ipv4Addr::from(octets)),
+        };
+        registry
+            .crane("-d", &["registry", "serve", "--address", &registry.address])
+            .await;
+        registry
+    }
+
+    async fn push(&self, archive: &str, name: &str) {
+        let archive = format!("/srv/items/images-new/{archive}.tar");
+        let name = format!("{}/{name}", self.address);
+        self.crane("-i", &["push", "--insecure", &archive, &name])
+            .await;
+    }
+
+    async fn crane(&self, how: &str, arguments: &[&str]) {
+        let begin = ["exec", how, &self.container, "/srv/items/crane/crane"];
+        docker::run(&[&begin, arguments].concat()).await.unwrap();
+    }
+}
+
+impl Bench {
+    /// A deploy file of its own for one machine, reached as the sandbox says.
+    fn variant(&self, id: &str, machine: usize, text: &str) -> PathBuf {
+        let path = self.other(id, machine);
+        let given = fs::read_to_string(&path).unwrap();
+        let reached = &given[..given.find("service:").unwrap()];
+        let own = self.home().join(format!("{id}.yaml"));
+        fs::rename(&path, &own).unwrap();
+        fs::write(&own, format!("{reached}{text}{}", crate::bench::ROOM)).unwrap();
+        own
+    }
+}
