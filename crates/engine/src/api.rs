@@ -14,6 +14,7 @@ mod node;
 mod pace;
 mod protocol;
 mod rollout;
+mod troubles;
 mod wait;
 pub mod way;
 

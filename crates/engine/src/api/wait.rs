@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     Api, Node, Pace, Workload,
@@ -18,6 +18,9 @@ use crate::name_list::NameList;
 
 /// Hears how far it is, in words, whenever that changes.
 pub type Watch<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// So long all may be as usual; then, and every so often, pods are asked what keeps them.
+const PODS: Duration = Duration::from_secs(5);
 
 /// What a look found.
 enum Look {
@@ -44,8 +47,8 @@ impl Api {
                 Err(error) => Err(error),
             }
         };
-        self.wait("the API server to be ready", deadline, watch, look)
-            .await
+        let what = "the API server to be ready";
+        self.wait(what, deadline, watch, false, look).await
     }
 
     /// Waits until these nodes are there and ready.
@@ -64,7 +67,7 @@ impl Api {
             Ok(readiness(names, &nodes))
         };
         let what = format!("nodes to be Ready ({})", NameList(names));
-        self.wait(&what, deadline, watch, look).await
+        self.wait(&what, deadline, watch, true, look).await
     }
 
     /// Waits until a workload runs everywhere as it was applied last.
@@ -101,24 +104,35 @@ impl Api {
             Err(error) => Err(error),
         };
         let what = format!("{called} to be rolled out");
-        self.wait(&what, deadline, watch, look).await
+        self.wait(&what, deadline, watch, true, look).await
     }
 
+    /// `pods`: whether pods that do not run may be the reason.
     async fn wait(
         &self,
         what: &str,
         deadline: Duration,
         watch: Watch<'_>,
+        pods: bool,
         look: impl AsyncFn() -> Result<Look, Error>,
     ) -> Result<(), Error> {
         let mut pace = Pace::new(deadline);
         let mut last = String::from("no answer yet");
+        let mut next_question = Instant::now() + PODS;
+        let mut troubles = String::new();
         loop {
             // The last look begins at the deadline, and may take a moment.
             let limit = pace.left().max(Duration::from_secs(1));
             let missing = match timeout(limit, look()).await {
                 Ok(Ok(Look::Done)) => return Ok(()),
-                Ok(Ok(Look::Missing(missing))) => missing,
+                Ok(Ok(Look::Missing(missing))) => {
+                    if pods && (Instant::now() >= next_question || pace.left().is_zero()) {
+                        let told = timeout(PODS, self.troubles()).await.unwrap_or_default();
+                        troubles = told.iter().map(|one| format!("; {one}")).collect();
+                        next_question = Instant::now() + PODS;
+                    }
+                    missing + &troubles
+                }
                 Ok(Err(error)) if error.may_pass() => error.to_string(),
                 Ok(Err(error)) => return Err(error),
                 Err(_late) => last.clone(),
