@@ -38,6 +38,7 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
     for (archive, name) in [
         ("pause", "library/pause:3.10"),
         ("flannel", "flannel/flannel:v0.26.7"),
+        ("flannel", "flannel/flannel-cni-plugin:v1.6.2-flannel1"),
         ("coredns", "coredns/coredns:1.15.0"),
         ("agnhost", "trial/agnhost:1"),
     ] {

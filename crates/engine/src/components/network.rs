@@ -19,26 +19,30 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     Ok(())
 }
 
-/// The image of flannel when no archive brings one.
+/// flannel's images when no archive brings them: the daemon's, and the one with its CNI plugin.
 const FLANNEL_IMAGE: &str = "docker.io/flannel/flannel:v0.26.7";
+const PLUGIN_IMAGE: &str = "docker.io/flannel/flannel-cni-plugin:v1.6.2-flannel1";
 
-/// flannel's manifest for this cluster. Of the images that the archives bring, one that is called so is taken.
+/// flannel's manifest for this cluster. Of the images that the archives bring, those that are called so are taken.
 pub(crate) fn flannel(cluster: &Cluster, images: &[String]) -> String {
-    let ours = images.iter().find(|image| {
-        let path = image
-            .rsplit_once(':')
-            .map_or(image.as_str(), |(path, _)| path);
-        path.rsplit('/').next() == Some("flannel")
-    });
+    let called = |name: &str| {
+        let mut images = images.iter().map(String::as_str);
+        images.find(|image| {
+            let path = image.rsplit_once(':').map_or(*image, |(path, _)| path);
+            path.rsplit('/').next() == Some(name)
+        })
+    };
+    let daemon = called("flannel");
+    // Ours holds both.
+    let both = daemon.filter(|image| image.contains("hatchery/"));
+    let plugin = called("flannel-cni-plugin").or(both);
     include_str!("../../../../fixtures/addons/flannel.yaml")
         .replace(
             "\"Network\": \"__POD_CIDR__\"",
             &networks(cluster).join(", "),
         )
-        .replace(
-            "__FLANNEL_IMAGE__",
-            ours.map_or(FLANNEL_IMAGE, String::as_str),
-        )
+        .replace("__FLANNEL_IMAGE__", daemon.unwrap_or(FLANNEL_IMAGE))
+        .replace("__FLANNEL_PLUGIN_IMAGE__", plugin.unwrap_or(PLUGIN_IMAGE))
 }
 
 /// The pods' networks as flannel's `net-conf.json` names them: a member for each word.
