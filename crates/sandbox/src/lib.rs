@@ -18,6 +18,7 @@ pub mod fault;
 pub mod files;
 pub mod fixtures;
 pub mod image;
+mod inotify;
 pub mod inventory;
 pub mod lab;
 mod lab_files;

@@ -15,7 +15,7 @@ use crate::{
     deploy_file::Layout,
     engine,
     error::{self, Error},
-    fault, files,
+    fault, files, inotify,
     inventory::{Inventory, State},
     lab::{self, Lab},
     lab_files,
@@ -99,6 +99,7 @@ pub async fn up(options: &Options) -> Result<Lab, Error> {
     options.goal(&found, &directory)?;
     ssh::ensure_client(progress).await?;
     engine::ensure(progress).await?;
+    inotify::allow(progress);
 
     let held_by = format!("another process that works on sandbox {name}");
     let _lock = files::Lock::exclusive(&lab::lock_path(&home, name), &held_by, progress).await?;
