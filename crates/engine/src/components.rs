@@ -17,7 +17,7 @@ pub(crate) mod machine;
 pub(crate) mod network;
 pub(crate) mod pods;
 pub(crate) mod rbac;
-mod registry;
+pub(crate) mod registry;
 pub(crate) mod scheduler;
 #[cfg(test)]
 pub(crate) mod trial;

@@ -83,13 +83,13 @@ pub async fn survey(
     };
     let asking = preflight::ask(&machines, manners, heard);
     let opening = open(
-        cluster.clone(),
+        with_whole_paths(cluster, request.surroundings),
         request.base.clone(),
         request.surroundings.home.join("cache"),
     );
     let (replies, opened) = tokio::join!(asking, opening);
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let findings = preflight::judge(cluster, request.identity, &answers);
+    let mut findings = preflight::judge(cluster, request.identity, &answers);
     let missing = missing(cluster, &replies);
     if findings
         .iter()
@@ -129,6 +129,11 @@ pub async fn survey(
         images: &images,
     };
     let plan = plan::make(&basis).map_err(Refusal::Plan)?;
+    let unobtainable = preflight::judge_images(cluster, &plan, &machines, &replies, &sites).await;
+    if !unobtainable.is_empty() {
+        findings.splice(..0, unobtainable);
+        return Err(Refusal::Machines(replies, findings));
+    }
     let managed = replies.iter().map(|reply| match reply {
         Ok((_, managed)) => managed.clone(),
         Err(_) => Managed::default(),
@@ -163,6 +168,18 @@ fn is_fatal(finding: &Finding, cluster: &Cluster, missing: &[usize]) -> bool {
             .any(|place| cluster.machines()[*place].name.as_str() == name)
     };
     finding.severity == Severity::Error && !finding.machines.iter().all(is_missing)
+}
+
+/// The cluster with archives that begin with `~/` where they are.
+fn with_whole_paths(cluster: &Cluster, surroundings: &Surroundings) -> Cluster {
+    let mut cluster = cluster.clone();
+    for archive in cluster.packages.archives.values_mut() {
+        // Where there is no home, the path stays as it is written and is not found.
+        if let Ok(path) = surroundings.expand(&archive.path) {
+            archive.path = path.to_string_lossy().into_owned();
+        }
+    }
+    cluster
 }
 
 async fn open(

@@ -38,6 +38,7 @@ use hatchery_spec::{
     value::{Arch, Version},
 };
 
+pub(crate) use self::reference::full as full_reference;
 use self::{
     bundle::{Bundle, Question},
     layout::{ALL_IMAGES, Found, FoundFile, Sort},

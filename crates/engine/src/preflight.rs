@@ -6,6 +6,7 @@
 mod ask;
 mod finding;
 mod fleet;
+mod images;
 mod kernel;
 mod network;
 mod ports;
@@ -21,6 +22,7 @@ mod unreached;
 use hatchery_host::script::Identity;
 use hatchery_spec::{Cluster, cluster::Machine};
 
+pub(crate) use self::images::judge as judge_images;
 pub use self::{
     ask::{Manners, Reply, ask},
     finding::{Finding, Severity},

@@ -8,6 +8,8 @@
 )]
 
 mod bench;
+mod interrupt;
+mod refusals;
 mod rpm;
 mod secrets;
 mod workload;

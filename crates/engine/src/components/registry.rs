@@ -1,7 +1,7 @@
 //! Registries of images as users write them: with a scheme or without.
 
 /// With a scheme.
-pub(super) fn url(registry: &str) -> String {
+pub(crate) fn url(registry: &str) -> String {
     if registry.contains("://") {
         registry.to_owned()
     } else {
@@ -10,7 +10,7 @@ pub(super) fn url(registry: &str) -> String {
 }
 
 /// Without one.
-pub(super) fn bare(registry: &str) -> &str {
+pub(crate) fn bare(registry: &str) -> &str {
     let host = registry
         .split_once("://")
         .map_or(registry, |(_, host)| host);

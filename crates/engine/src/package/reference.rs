@@ -3,7 +3,7 @@
 use hatchery_host::operation::ImageStore;
 
 /// The full name: `docker.io/library/x:1` for `x:1`. Nothing for what is no name.
-pub(super) fn full(reference: &str) -> Option<String> {
+pub(crate) fn full(reference: &str) -> Option<String> {
     let plain = reference
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte));

@@ -58,7 +58,7 @@ impl Surroundings {
     }
 
     /// A path in which `~/` stands for the user's home.
-    pub(super) fn expand(&self, path: &str) -> io::Result<PathBuf> {
+    pub(crate) fn expand(&self, path: &str) -> io::Result<PathBuf> {
         match (path.strip_prefix("~/"), &self.user_home) {
             (None, _) => Ok(PathBuf::from(path)),
             (Some(rest), Some(home)) => Ok(home.join(rest)),

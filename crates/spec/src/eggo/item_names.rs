@@ -43,19 +43,20 @@ pub(super) fn package(text: &str) -> Result<String, Mismatch> {
     }
 }
 
-/// Repositories also take versions and groups.
+/// As machines are asked for it: no version, no group.
 pub(super) fn repository_package(text: &str) -> Result<String, Mismatch> {
     let plain = text
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._+-~:=^@".contains(&b));
-    if plain && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '@') {
-        Ok(text.to_owned())
-    } else {
-        Err(Mismatch::new(
-            "not the name of a package",
-            "write the name as the package manager knows it",
-        ))
+        .all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b));
+    if plain && text.len() <= 128 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Ok(text.to_owned());
     }
+    let remedy = if text.contains('=') {
+        "write the package's name alone; the version is what the repository has, or a file in the archive with type pkg"
+    } else {
+        "write the name as the package manager knows it"
+    };
+    Err(Mismatch::new("not the name of a package", remedy))
 }
 
 /// A path inside the archive.
@@ -87,7 +88,10 @@ mod tests {
                 "{bad}"
             );
         }
-        assert!(repository_package("nginx=1.18.0-6").is_ok());
+        assert!(repository_package("libstdc++6").is_ok());
+        for bad in ["nginx=1.18.0-6", "@development", "a:amd64", "a~1", "a^1"] {
+            assert!(repository_package(bad).is_err(), "{bad}");
+        }
         assert!(archive_file("calico.yaml").is_ok() && archive_file("a/b c").is_ok());
         for bad in ["/a", "../a", "a/../b", "a//b", "a\nb", "*.sh"] {
             assert!(archive_file(bad).is_err(), "{bad}");
