@@ -226,7 +226,7 @@ async fn machines(desk: &Desk) {
         .inside(0, "printf '#!/bin/sh\\nexec /usr/bin/date -d \"+2 hours\" \"$@\"\\n' >/usr/local/sbin/date && chmod 755 /usr/local/sbin/date")
         .await;
     bench
-        .inside(1, "mount -t tmpfs -o size=40m tmpfs /var/lib/kubelet && systemd-run -q --unit=theirs-web socat TCP-LISTEN:10250,fork /dev/null")
+        .inside(1, "mount -t tmpfs -o size=40m tmpfs /var/lib/kubelet && systemd-run -q --collect --unit=theirs-web socat TCP-LISTEN:10250,fork /dev/null")
         .await;
     bench.eventually(1, "ss -lnt | grep -q :10250").await;
     bench
