@@ -272,3 +272,22 @@ fn images<'a>(installations: impl Iterator<Item = &'a Installation>) -> Vec<Stri
     images.dedup();
     images
 }
+
+#[cfg(test)]
+mod tests {
+    use hatchery_spec::{Input, read};
+
+    use super::*;
+
+    #[test]
+    fn archives_may_lie_in_the_users_home() {
+        let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1, arch: amd64}]\ninstall:\n  package-source:\n    \
+            srcpath: {amd64: ~/a.tar.gz, arm64: b.tar.gz}\n";
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        let surroundings = Surroundings::new("/state".into(), Some("/home/me".into()), |_| None);
+        let cluster = with_whole_paths(&reading.cluster.unwrap(), &surroundings);
+        let archives = cluster.packages.archives.values();
+        let paths: Vec<_> = archives.map(|archive| archive.path.as_str()).collect();
+        assert_eq!(paths, ["/home/me/a.tar.gz", "b.tar.gz"]);
+    }
+}
