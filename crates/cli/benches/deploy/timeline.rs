@@ -1,0 +1,118 @@
+//! Where the time of a deployment goes, from its own events.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// The tasks of one deployment, in the order of their ends.
+pub(crate) struct Timeline {
+    tasks: Vec<Task>,
+    /// Until the program ended.
+    seconds: f64,
+}
+
+/// One task; times are seconds since the program began.
+#[derive(Clone)]
+struct Task {
+    title: String,
+    from: f64,
+    to: f64,
+    bytes: u64,
+}
+
+impl Task {
+    /// The part of a machine, or what is asked of the API.
+    fn phase(&self) -> &str {
+        self.title
+            .rsplit_once(": ")
+            .map_or(self.title.as_str(), |(_, part)| part)
+    }
+}
+
+impl Timeline {
+    /// Reads what `deploy -o json` printed.
+    pub(crate) fn read(text: &str, begin: OffsetDateTime, seconds: f64) -> Self {
+        let mut started = BTreeMap::new();
+        let mut tasks = Vec::new();
+        for line in text.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let Some(task) = event["task"].as_u64() else {
+                continue;
+            };
+            let time = OffsetDateTime::parse(event["time"].as_str().unwrap(), &Rfc3339).unwrap();
+            let at = (time - begin).as_seconds_f64();
+            match event["event"].as_str() {
+                Some("started") => drop(started.insert(task, at)),
+                Some("finished") => tasks.push(Task {
+                    title: event["title"].as_str().unwrap().to_owned(),
+                    from: started[&task],
+                    to: at,
+                    bytes: event["bytes"].as_u64().unwrap(),
+                }),
+                _ => {}
+            }
+        }
+        Self { tasks, seconds }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// When the last task of a phase was done.
+    pub(crate) fn end_of(&self, phase: &str) -> f64 {
+        let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+        tasks.map(|task| task.to).fold(0.0, f64::max)
+    }
+
+    /// A task begins as soon as the last one that it waits for is done: so the chain of the latest ends, backwards.
+    fn critical_path(&self) -> Vec<&Task> {
+        let mut path: Vec<&Task> = self.tasks.last().into_iter().collect();
+        while let Some(first) = path.last() {
+            let before = self.tasks.iter().filter(|task| task.to <= first.from);
+            let Some(before) = before.max_by(|a, b| a.to.total_cmp(&b.to)) else {
+                break;
+            };
+            path.push(before);
+        }
+        path.reverse();
+        path
+    }
+
+    /// Phases and the critical path, for people.
+    pub(crate) fn table(&self) -> String {
+        let mut phases: Vec<&str> = Vec::new();
+        for task in &self.tasks {
+            if !phases.contains(&task.phase()) {
+                phases.push(task.phase());
+            }
+        }
+        let from = |phase: &str| {
+            let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+            tasks.map(|task| task.from).fold(f64::MAX, f64::min)
+        };
+        phases.sort_by(|a, b| from(a).total_cmp(&from(b)));
+        let mut text =
+            "    phase               from      to  slowest task of it          MiB\n".to_owned();
+        for phase in phases {
+            let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+            let bytes: u64 = tasks.clone().map(|task| task.bytes).sum();
+            let slowest = tasks.map(|task| task.to - task.from).fold(0.0, f64::max);
+            let _ = writeln!(
+                text,
+                "    {phase:<18} {:>5.1} {:>7.1}  {slowest:>15.1} s {:>13}",
+                from(phase),
+                self.end_of(phase),
+                bytes >> 20
+            );
+        }
+        let path = self.critical_path();
+        let look = path.first().map_or(0.0, |task| task.from);
+        let _ = write!(text, "    critical path: look {look:.1}");
+        for task in path {
+            let _ = write!(text, " → {} {:.1}", task.title, task.to - task.from);
+        }
+        text
+    }
+}
