@@ -7,7 +7,10 @@ use std::{
 
 use futures::future;
 
-use crate::{Shape, place::Place};
+use crate::{
+    Shape,
+    place::{Place, settle},
+};
 
 /// What kubeadm's packages bring beside programs, and what machines that are containers need.
 const OUTFIT: &str = "
@@ -132,6 +135,7 @@ async fn file(place: &Place, machine: usize, name: &str, text: &str) {
 /// The first master's address is the endpoint. Control planes join one after the other, then all workers at once; the
 /// pod network is applied as soon as the API takes it.
 pub(crate) async fn make(place: &Place, shape: Shape) -> Took {
+    settle();
     let begin = Instant::now();
     let since = || begin.elapsed().as_secs_f64();
     let init = place.inside(

@@ -70,6 +70,7 @@ async fn beside_kubeadm(shape: Shape) {
     let place = Place::new(shape).await;
     println!("{name} with set new, on {} machines", shape.machines);
     let bare = deploy(&place, "from bare machines");
+    println!("{}", bare.table());
     cleanup(&place, "cleanup");
 
     prepared::put_in_place(&place).await;

@@ -48,6 +48,7 @@ impl Place {
 
     /// Runs the program, which has to succeed. Gives what it printed, and how long it took.
     fn hatchery(&self, arguments: &[&str]) -> (String, f64) {
+        settle();
         let begin = Instant::now();
         let output = Command::new(Path::new(env!("CARGO_BIN_EXE_hatchery")))
             .args(arguments)
@@ -65,9 +66,8 @@ impl Place {
     }
 
     pub(crate) fn deploy(&self) -> Timeline {
-        let begin = time::OffsetDateTime::now_utc();
         let (text, seconds) = self.hatchery(&["deploy", "-o", "json"]);
-        Timeline::read(&text, begin, seconds)
+        Timeline::read(&text, seconds)
     }
 
     pub(crate) fn cleanup(&self) -> f64 {
@@ -87,4 +87,10 @@ impl Place {
         let machines = 0..self.lab.machines.len();
         future::join_all(machines.map(|machine| self.inside(machine, script))).await;
     }
+}
+
+/// What was written before is on the disk, so that nobody's own writing waits for it.
+pub(crate) fn settle() {
+    let synced = Command::new("sync").status();
+    assert!(synced.unwrap().success(), "sync");
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// The tasks of one deployment, in the order of their ends.
 pub(crate) struct Timeline {
@@ -32,7 +32,13 @@ impl Task {
 
 impl Timeline {
     /// Reads what `deploy -o json` printed.
-    pub(crate) fn read(text: &str, begin: OffsetDateTime, seconds: f64) -> Self {
+    pub(crate) fn read(text: &str, seconds: f64) -> Self {
+        let time_of = |event: &Value| {
+            OffsetDateTime::parse(event["time"].as_str().unwrap(), &Rfc3339).unwrap()
+        };
+        // The last line says how long it took until then.
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let begin = time_of(&last) - Duration::seconds_f64(last["seconds"].as_f64().unwrap());
         let mut started = BTreeMap::new();
         let mut tasks = Vec::new();
         for line in text.lines() {
@@ -40,8 +46,7 @@ impl Timeline {
             let Some(task) = event["task"].as_u64() else {
                 continue;
             };
-            let time = OffsetDateTime::parse(event["time"].as_str().unwrap(), &Rfc3339).unwrap();
-            let at = (time - begin).as_seconds_f64();
+            let at = (time_of(&event) - begin).as_seconds_f64();
             match event["event"].as_str() {
                 Some("started") => drop(started.insert(task, at)),
                 Some("finished") => tasks.push(Task {
@@ -93,15 +98,17 @@ impl Timeline {
             tasks.map(|task| task.from).fold(f64::MAX, f64::min)
         };
         phases.sort_by(|a, b| from(a).total_cmp(&from(b)));
-        let mut text =
-            "    phase               from      to  slowest task of it          MiB\n".to_owned();
+        let mut text = format!(
+            "    {:<18} {:>7} {:>7} {:>14} {:>6}\n",
+            "phase", "from", "to", "slowest task", "MiB"
+        );
         for phase in phases {
             let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
             let bytes: u64 = tasks.clone().map(|task| task.bytes).sum();
             let slowest = tasks.map(|task| task.to - task.from).fold(0.0, f64::max);
             let _ = writeln!(
                 text,
-                "    {phase:<18} {:>5.1} {:>7.1}  {slowest:>15.1} s {:>13}",
+                "    {phase:<18} {:>7.1} {:>7.1} {slowest:>14.1} {:>6}",
                 from(phase),
                 self.end_of(phase),
                 bytes >> 20
