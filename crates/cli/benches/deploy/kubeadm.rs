@@ -115,9 +115,9 @@ fn filled(place: &Place, machine: usize, text: &str) -> String {
         .replace("ADDRESS", &address(machine))
         .replace("TOKEN", TOKEN)
         .replace("KEY", KEY)
-        .replace("VERSION", &version("KUBERNETES_NEW"))
-        .replace("COREDNS", &version("COREDNS_NEW"))
-        .replace("ETCD", &version("ETCD_NEW"))
+        .replace("VERSION", version("KUBERNETES_NEW"))
+        .replace("COREDNS", version("COREDNS_NEW"))
+        .replace("ETCD", version("ETCD_NEW"))
 }
 
 fn version(name: &str) -> &'static str {
