@@ -1240,8 +1240,19 @@ script() {
 
 # ---- a task -----------------------------------------------------------------------------------
 
+# A line "SUM PATH" for each file of the list that can be read. Where there is openssl it takes a quarter of the time.
+sums() {
+  [ -n "$rehash" ] || return 0
+  if command -v openssl >/dev/null; then
+    eval "openssl dgst -sha256 -r $rehash" 2>/dev/null
+  else
+    eval "sha256sum $rehash" 2>/dev/null
+  fi
+}
+
 next_sum() {
   IFS=' ' read -r sum sum_path <&3 || sum_path=
+  sum_path=${sum_path#\*}
 }
 
 look_around() {
@@ -1263,7 +1274,7 @@ UNITS
   looked=
   phase=hash
   { next_sum; ops; looked=1; } 3<<SUMS
-$([ -z "$rehash" ] || eval "sha256sum $rehash" 2>/dev/null)
+$(sums)
 SUMS
   [ -n "$looked" ] || fail 0 "the shell finds no room for temporary files"
 }
@@ -1737,7 +1748,7 @@ managed() {
   } 5<&0
 }
 
-# What `stat` says of each file, and one `sha256sum` for those that are no longer what we put there.
+# What `stat` says of each file, and the sums of those that are no longer what we put there.
 managed_files() {
   i=0 rehash=
   next
@@ -1762,7 +1773,7 @@ managed_files() {
     fi
     eval "state_$i=\$state size_$i=\$size put_$i=\${put:--}"
   done
-  { [ -z "$rehash" ] || eval "sha256sum $rehash" 2>/dev/null; } | managed_lines 3<&0
+  sums | managed_lines 3<&0
 }
 
 managed_lines() {
