@@ -10,29 +10,47 @@ use hatchery_host::{
 };
 use hatchery_spec::value::Name;
 
-use crate::components::pods;
+use crate::{
+    components::{hooks, pods},
+    plan::OWNERS,
+};
 
 /// What became of one machine.
 pub type Cleaned = Result<Undone, Error>;
 
 /// One machine has so long.
 const DEADLINE: Duration = Duration::from_secs(600);
+/// Scripts of the user's have limits of their own.
+const HOOKS: Duration = Duration::from_secs(2 * 3600);
 
 /// Puts every machine back, so many at the same time. `heard` is told of each as it is done, by its place.
+///
+/// The user's own scripts for this come first, while the whole cluster is there. A machine on which one fails is left as it
+/// is: it may have had something to save.
 pub async fn clean(
     machines: &[Arc<Machine>],
     parallel: usize,
     mut heard: impl FnMut(usize, &Cleaned),
 ) -> Vec<Cleaned> {
     let mut results: Vec<Option<Cleaned>> = machines.iter().map(|_| None).collect();
-    let work = machines
-        .iter()
-        .enumerate()
+    let places = || machines.iter().enumerate();
+    let before = places().map(|(place, machine)| async move { (place, before(machine).await) });
+    let mut before = stream::iter(before).buffer_unordered(parallel.max(1));
+    while let Some((place, done)) = before.next().await {
+        if !done.as_ref().is_ok_and(|undone| undone.left.is_empty()) {
+            machines[place].disconnect().await;
+            heard(place, &done);
+            results[place] = Some(done);
+        }
+    }
+    let work: Vec<_> = places()
+        .filter(|(place, _)| results[*place].is_none())
         .map(|(place, machine)| async move {
             let cleaned = one(machine).await;
             machine.disconnect().await;
             (place, cleaned)
-        });
+        })
+        .collect();
     let mut done = stream::iter(work).buffer_unordered(parallel.max(1));
     while let Some((place, cleaned)) = done.next().await {
         heard(place, &cleaned);
@@ -41,19 +59,35 @@ pub async fn clean(
     results.into_iter().flatten().collect()
 }
 
-/// Pods first: while they run, nothing below them can go.
+async fn before(machine: &Machine) -> Cleaned {
+    machine.undo(&owners(&[hooks::BEFORE]), HOOKS).await
+}
+
+/// Pods first: while they run, nothing below them can go. What the user wants to be run afterwards is the last.
 async fn one(machine: &Machine) -> Cleaned {
     let mut undone = Undone::default();
-    if let Ok(owner) = Word::new(pods::OWNER) {
-        let first = machine.undo(&[owner], DEADLINE).await?;
-        undone.restored.extend(first.restored);
-        undone.kept.extend(first.kept);
+    for owners in [owners(&[pods::OWNER]), owners(&OWNERS)] {
+        let some = machine.undo(&owners, DEADLINE).await?;
+        undone.restored.extend(some.restored);
+        undone.kept.extend(some.kept);
+        undone.left = some.left;
     }
-    let rest = machine.undo(&[], DEADLINE).await?;
-    undone.restored.extend(rest.restored);
-    undone.kept.extend(rest.kept);
-    undone.left = rest.left;
+    // What could not be put back is in the way of what comes after all has been.
+    if undone.left.is_empty() {
+        let rest = machine.undo(&[], HOOKS).await?;
+        undone.restored.extend(rest.restored);
+        undone.kept.extend(rest.kept);
+        undone.left = rest.left;
+    }
     Ok(undone)
+}
+
+/// Ours are words.
+fn owners(names: &[&str]) -> Vec<Word> {
+    names
+        .iter()
+        .filter_map(|name| Word::new(*name).ok())
+        .collect()
 }
 
 /// For whom machines are held that say they belong to a cluster of this name, for whoever has lost what was remembered of

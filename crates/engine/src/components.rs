@@ -9,6 +9,7 @@ pub(crate) mod controller_manager;
 pub(crate) mod coredns;
 pub(crate) mod docker;
 pub(crate) mod etcd;
+pub(crate) mod hooks;
 pub(crate) mod isulad;
 pub(crate) mod kube_proxy;
 pub(crate) mod kubelet;
@@ -22,11 +23,12 @@ pub(crate) mod scheduler;
 #[cfg(test)]
 pub(crate) mod trial;
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::net::IpAddr;
 
 use hatchery_host::{
+    content::Hash,
     facts::{CgroupVersion, Facts},
-    path::MachinePath,
+    operation::{Operation, PackageSource, Packages},
 };
 use hatchery_pki::Request;
 use hatchery_spec::{
@@ -35,6 +37,7 @@ use hatchery_spec::{
 };
 
 use crate::{
+    package::Installation,
     versions::{Feature, Versions},
     wish::{Error, Issuer, Wishes},
 };
@@ -58,16 +61,37 @@ pub(crate) struct Site<'a> {
     pub(crate) versions: &'a Versions,
     pub(crate) node: &'a Machine,
     pub(crate) facts: &'a Facts,
-    /// Where programs lie that are not where packages put them.
-    pub(crate) programs: &'a BTreeMap<String, MachinePath>,
+    /// What is put there for it.
+    pub(crate) installation: &'a Installation,
 }
 
 impl<'a> Site<'a> {
     /// Where a program lies.
     pub(crate) fn program(&self, name: &str) -> String {
-        self.programs
+        self.installation
+            .programs
             .get(name)
             .map_or_else(|| format!("/usr/bin/{name}"), ToString::to_string)
+    }
+
+    /// What tells whether these programs change, as far as it is known beforehand.
+    pub(crate) fn stamp(&self, programs: &[&str]) -> Option<String> {
+        let paths: Vec<_> = programs.iter().map(|name| self.program(name)).collect();
+        let (mut placed, mut packaged) = (String::new(), String::new());
+        for operation in &self.installation.operations {
+            match operation {
+                Operation::File(file) if paths.iter().any(|path| path == file.path.as_str()) => {
+                    placed += file.content.hash().as_str();
+                }
+                Operation::Packages(Packages {
+                    source: PackageSource::Files(files),
+                }) => packaged.extend(files.iter().map(|file| file.content.hash().as_str())),
+                _ => {}
+            }
+        }
+        // Where it is no file of its own, any of the packages may bring it.
+        let sums = if placed.is_empty() { packaged } else { placed };
+        (!sums.is_empty()).then(|| format!("{:.16}", Hash::of(sums.as_bytes()).as_str()))
     }
 
     /// The user's own arguments for a component.
@@ -183,4 +207,54 @@ current-context: default
 /// A scalar of YAML: a string of JSON is one, whatever it holds.
 pub(crate) fn yaml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_host::{
+        content::Content,
+        operation::{Access, File, PackageFile},
+        path::MachinePath,
+    };
+
+    use super::{trial::Trial, *};
+
+    fn stamps(kubelet: Option<&str>, package: Option<&str>) -> [Option<String>; 2] {
+        let mut trial = Trial::new(30, "");
+        let mut operations = Vec::new();
+        if let Some(text) = kubelet {
+            let path = MachinePath::new("/usr/local/bin/kubelet").unwrap();
+            trial.installation.programs = [("kubelet".to_owned(), path.clone())].into();
+            operations.push(Operation::File(File {
+                path,
+                content: Content::bytes(text.as_bytes().to_vec()),
+                access: Access::root(0o755).unwrap(),
+            }));
+        }
+        if let Some(text) = package {
+            let content = Content::bytes(text.as_bytes().to_vec());
+            operations.push(Operation::Packages(Packages {
+                source: PackageSource::Files(vec![
+                    PackageFile::new("etcd-3.4-1.x86_64.rpm", content).unwrap(),
+                ]),
+            }));
+        }
+        trial.installation.operations = operations;
+        ["kubelet", "etcd"].map(|name| trial.site().stamp(&[name]))
+    }
+
+    #[test]
+    fn a_unit_knows_its_program() {
+        assert_eq!(stamps(None, None), [None, None]);
+        let [kubelet, etcd] = stamps(Some("1"), Some("a"));
+        assert!(kubelet.is_some() && etcd.is_some());
+        assert_eq!(
+            stamps(Some("1"), Some("a")),
+            [kubelet.clone(), etcd.clone()]
+        );
+        let newer = stamps(Some("2"), Some("a"));
+        assert!(newer[0] != kubelet && newer[1] == etcd);
+        let newer = stamps(Some("1"), Some("b"));
+        assert!(newer[0] == kubelet && newer[1] != etcd);
+    }
 }

@@ -31,7 +31,6 @@ use std::{
     thread,
 };
 
-use hatchery_host::content::Content;
 use hatchery_spec::{
     Cluster,
     cluster::{Item, Machine, Role},
@@ -51,6 +50,7 @@ pub use self::{
     problem::Problem,
     version::{Release, Versions},
 };
+pub use crate::components::hooks::Hook;
 use crate::name_list::NameList;
 
 /// The archives of a cluster, by architecture; none for an installation from repositories only.
@@ -117,23 +117,6 @@ impl Bundles {
     /// What is applied to the cluster when it runs: the network plugin's manifest, addons, and what is listed.
     pub fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
         manifest::read(cluster, &self.masters_first(cluster))
-    }
-
-    /// A script for a machine's hooks.
-    pub fn shell(&self, node: &Machine, name: &str) -> Result<Content, Problem> {
-        let Some(bundle) = self.bundles.get(&node.arch) else {
-            return Err(Problem::new(
-                format!(
-                    "the script {name} comes from an archive, but there is none for {}",
-                    node.arch
-                ),
-                format!("name an archive for {}", node.arch),
-            ));
-        };
-        match layout::find_file(bundle.index(), Sort::Script, name) {
-            Some(file) => bundle.content(file.path),
-            None => Err(installation::missing(bundle, Sort::Script, name)),
-        }
     }
 
     /// The versions of what is listed from archives. Programs are run for that where no package's name tells.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use hatchery_host::{facts::Facts, path::Word};
 use hatchery_spec::{
     Cluster,
-    cluster::{CoreDns, Machine, Role, RuntimeKind},
+    cluster::{CoreDns, Machine, Role, RuntimeKind, Schedule},
     value::{Label, Taint},
 };
 use snafu::Snafu;
@@ -22,7 +22,7 @@ use kube::api::DynamicObject;
 use crate::{
     api,
     components::{
-        Site, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy, kubelet,
+        Site, containerd, control_plane, coredns, docker, etcd, hooks, isulad, kube_proxy, kubelet,
         load_balancer, machine, network, pods, rbac,
     },
     package::Installation,
@@ -123,6 +123,21 @@ pub struct Error {
     source: wish::Error,
 }
 
+/// On whose behalf machines have what they have, but for scripts that wait for the end.
+pub(crate) const OWNERS: [&str; 10] = [
+    "prepare",
+    "prejoin",
+    "etcd",
+    "load-balancer",
+    "master",
+    pods::OWNER,
+    "runtime",
+    "worker",
+    "postjoin",
+    // What came along with packages of a run that died.
+    "unowned",
+];
+
 /// Makes a plan for the machines that answered.
 ///
 /// # Errors
@@ -134,7 +149,8 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
         notes: Vec::new(),
     };
     maker.machines()?;
-    maker.api();
+    let ready = maker.api();
+    maker.postjoin(ready)?;
     Ok(Plan {
         tasks: maker.graph.tasks,
         notes: maker.notes,
@@ -155,14 +171,19 @@ impl<'a> Maker<'a> {
         let cluster = self.basis.cluster;
         for (place, node) in self.present(|_| true) {
             self.prepare(place, node)?;
+            self.hooks(place, node)?;
         }
         // Members wait for each other, so none begins before all have their programs.
-        let members = self.all("prepare", Role::Etcd);
+        let members: Vec<_> = self
+            .present(|node| node.is(Role::Etcd))
+            .into_iter()
+            .flat_map(|(place, _)| self.prepared(place))
+            .collect();
         for (place, node) in self.present(|node| node.is(Role::Etcd)) {
             self.add(place, node, "etcd", &members, &[etcd::wishes])?;
         }
         for (place, node) in self.present(|node| node.is(Role::LoadBalancer)) {
-            let needs = self.of("prepare", place);
+            let needs = self.prepared(place);
             self.add(
                 place,
                 node,
@@ -173,7 +194,7 @@ impl<'a> Maker<'a> {
         }
         let etcds = self.all("etcd", Role::Etcd);
         for (place, node) in self.present(|node| node.is(Role::Master)) {
-            let needs = [self.of("prepare", place), etcds.clone()].concat();
+            let needs = [self.prepared(place), etcds.clone()].concat();
             let mut parts: Vec<Part> = vec![control_plane::wishes];
             if cluster.dns.coredns == CoreDns::Binary {
                 parts.push(coredns::wishes);
@@ -182,10 +203,12 @@ impl<'a> Maker<'a> {
         }
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
             // A machine does one thing at a time, and everybody waits for etcd and the API: they come before images.
-            let needs: Vec<_> = ["prepare", "etcd", "master"]
-                .into_iter()
-                .flat_map(|owner| self.of(owner, place))
-                .collect();
+            let needs = [
+                self.prepared(place),
+                self.of("etcd", place),
+                self.of("master", place),
+            ]
+            .concat();
             self.add(place, node, "pods", &needs, &[pods::wishes])?;
             let needs = self.of("pods", place);
             self.add(
@@ -224,7 +247,8 @@ impl<'a> Maker<'a> {
             .unwrap_or_default()
     }
 
-    fn api(&mut self) {
+    /// Gives the task that waits for the nodes.
+    fn api(&mut self) -> Option<TaskId> {
         let (cluster, versions) = (self.basis.cluster, self.basis.versions);
         let up = self.api_server();
         let mut own = vec![("access rights", rbac::manifest())];
@@ -272,7 +296,7 @@ impl<'a> Maker<'a> {
             }));
         }
         if nodes.is_empty() {
-            return;
+            return None;
         }
         let workers: Vec<_> = nodes.iter().map(|node| node.task).collect();
         let nodes = self
@@ -282,6 +306,7 @@ impl<'a> Maker<'a> {
             self.graph
                 .api("pods ready", &[nodes], ApiWork::RolledOut(workloads));
         }
+        Some(nodes)
     }
 
     /// Programs and packages, and what every machine needs.
@@ -294,6 +319,48 @@ impl<'a> Maker<'a> {
             wishes.operation(operation.clone());
         }
         self.push(place, node, "prepare", &[], wishes, &[machine::wishes])
+    }
+
+    /// The user's scripts that come before everything else, and those that wait for the end.
+    fn hooks(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
+        let parts: [(&'static str, Schedule, Part); 3] = [
+            (hooks::BEFORE, Schedule::Precleanup, hooks::precleanup),
+            (hooks::AFTER, Schedule::Postcleanup, hooks::postcleanup),
+            ("prejoin", Schedule::Prejoin, hooks::prejoin),
+        ];
+        for (owner, schedule, part) in parts {
+            if self.has_hooks(place, schedule) {
+                let needs = self.prepared(place);
+                self.add(place, node, owner, &needs, &[part])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The user's scripts for machines that have joined, when the nodes are ready.
+    fn postjoin(&mut self, ready: Option<TaskId>) -> Result<(), Error> {
+        for (place, node) in self.present(|_| true) {
+            if self.has_hooks(place, Schedule::Postjoin) {
+                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(ready).collect();
+                self.add(place, node, "postjoin", &needs, &[hooks::postjoin])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_hooks(&self, place: usize, schedule: Schedule) -> bool {
+        let site = self.basis.sites.get(&place);
+        let mut hooks = site.into_iter().flat_map(|(_, brought)| &brought.hooks);
+        hooks.any(|hook| hook.schedule == schedule)
+    }
+
+    /// What has to be done on a machine before any component.
+    fn prepared(&self, place: usize) -> Vec<TaskId> {
+        let owners = ["prejoin", hooks::AFTER, hooks::BEFORE, "prepare"];
+        let found = owners
+            .iter()
+            .find_map(|owner| self.graph.find(owner, place));
+        found.into_iter().collect()
     }
 
     fn add(
@@ -324,7 +391,7 @@ impl<'a> Maker<'a> {
             versions: self.basis.versions,
             node,
             facts,
-            programs: &installation.programs,
+            installation,
         };
         let context = |source| Error {
             machine: node.name.to_string(),

@@ -240,6 +240,11 @@ impl<'a> Run<'a> {
                 let work = HostTask::new(owner.clone(), made.operations).map_err(Trouble::plain)?;
                 let watch = |told: Told<'_>| match told {
                     Told::Step { title } => step(title),
+                    Told::Said { title, text } => {
+                        for line in text.lines() {
+                            step(&format!("{title}: {line}"));
+                        }
+                    }
                     Told::Waiting { run } => step(&format!("waiting for run {run}")),
                     Told::Fenced { run } => {
                         step(&format!("ended run {run}, to which nobody listened"));

@@ -8,6 +8,8 @@ pub(crate) struct Service<'a> {
     pub(crate) notifies: bool,
     /// Units that are up before it, when they are there at all.
     pub(crate) after: &'a [&'a str],
+    /// Which programs these are, where that is known: other ones make another file, and that restarts the service.
+    pub(crate) stamp: Option<String>,
     /// With its flags, as [`crate::arguments::Flags::command`] gives it.
     pub(crate) command: String,
     /// Lines of the section `[Service]` beside the usual ones.
@@ -33,6 +35,7 @@ impl Service<'_> {
             "Restart=always".into(),
             "RestartSec=2".into(),
         ];
+        lines.extend(self.stamp.iter().map(|stamp| format!("# program {stamp}")));
         lines.extend(self.lines.iter().cloned());
         lines.extend(["", "[Install]", "WantedBy=multi-user.target", ""].map(str::to_owned));
         lines.join("\n")

@@ -17,6 +17,8 @@ pub(crate) enum Line {
     Would(usize, String),
     /// A step needs bytes that did not come.
     Wanting(usize),
+    /// What a step printed last that went well.
+    Said(usize, String),
     /// A step failed, with what it printed last.
     Failed(usize, String),
     /// Another run has the machine; this one waits.
@@ -142,16 +144,19 @@ fn announced(line: &str) -> Result<(Vec<String>, usize), Garbled> {
     let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
     let length = words.last().and_then(|word| word.parse().ok());
     match (words.first().map(String::as_str), length) {
-        (Some("failed" | "why"), Some(length)) if length <= LONGEST => Ok((words, length)),
+        (Some("failed" | "said" | "why"), Some(length)) if length <= LONGEST => Ok((words, length)),
         _ => Err(garbled(line.as_bytes())),
     }
 }
 
 fn with_text(words: &[String], text: String) -> Result<Line, Garbled> {
     match words {
-        [verb, number, _] if verb == "failed" => number
+        [verb, number, _] if verb != "why" => number
             .parse()
-            .map(|number| Line::Failed(number, text))
+            .map(|number| match verb.as_str() {
+                "said" => Line::Said(number, text),
+                _ => Line::Failed(number, text),
+            })
             .map_err(|_| garbled(words.join(" ").as_bytes())),
         _ => Ok(Line::Why(text)),
     }
@@ -201,7 +206,7 @@ mod tests {
 
     #[test]
     fn lines_come_out_of_pieces_of_any_size() {
-        let whole = b"hatchery 1 r1\nstart 0\nfailed 0 9\nfirst\nend\nend failed\n";
+        let whole = b"hatchery 1 r1\nsaid 1 2\nhi\nstart 0\nfailed 0 9\nfirst\nend\nend failed\n";
         let mut reader = Reader::default();
         let lines: Vec<_> = whole
             .iter()
@@ -211,6 +216,7 @@ mod tests {
             lines,
             [
                 Line::Begin("r1".into()),
+                Line::Said(1, "hi".into()),
                 Line::Start(0),
                 Line::Failed(0, "first\nend".into()),
                 Line::End("failed".into()),

@@ -38,11 +38,15 @@ impl Task {
         for resource in operations.iter().flat_map(resources) {
             ensure!(seen.insert(resource.clone()), TwiceSnafu { resource });
         }
+        let scripts = operations.iter().map(|operation| match operation {
+            Operation::Script(script) => script.deadline,
+            _ => Duration::ZERO,
+        });
         Ok(Self {
             owner,
-            operations,
             step_deadline: Duration::from_secs(300),
-            deadline: Duration::from_secs(1800),
+            deadline: Duration::from_secs(1800).saturating_add(scripts.sum()),
+            operations,
         })
     }
 

@@ -77,6 +77,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes API server",
         notifies: true,
         after: &["etcd.service"],
+        stamp: site.stamp(&["kube-apiserver"]),
         command: flags(site).command(&site.program("kube-apiserver")),
         lines,
     };

@@ -51,6 +51,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "containerd",
         notifies: true,
         after: &["local-fs.target"],
+        stamp: site.stamp(&["containerd"]),
         command: flags.command(&site.program("containerd")),
         lines,
     };

@@ -29,6 +29,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes controller manager",
         notifies: false,
         after: &["kube-apiserver.service"],
+        stamp: site.stamp(&["kube-controller-manager"]),
         command: flags(site).command(&site.program("kube-controller-manager")),
         lines: vec!["LimitNOFILE=65536".into()],
     };

@@ -31,6 +31,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "CoreDNS",
         notifies: false,
         after: &["kube-apiserver.service"],
+        stamp: site.stamp(&["coredns"]),
         command: format!("{start} -conf {COREFILE}"),
         lines: vec!["LimitNOFILE=65536".into()],
     };

@@ -64,6 +64,7 @@ fn unit(site: &Site<'_>) -> String {
         notifies: true,
         // Its own containerd is the one of its package; another's is used when it runs.
         after: &["containerd.service", "firewalld.service"],
+        stamp: site.stamp(&["dockerd", "containerd"]),
         command: flags.command(&site.program("dockerd")),
         lines,
     }
@@ -179,6 +180,7 @@ fn bridge(site: &Site<'_>) -> String {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
+        stamp: site.stamp(&[BRIDGE_PROGRAM]),
         command: flags.command(&site.program(BRIDGE_PROGRAM)),
         lines: [
             "Delegate=yes",

@@ -44,6 +44,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "etcd",
         notifies: true,
         after: &[],
+        stamp: site.stamp(&["etcd"]),
         command: site.program("etcd"),
         lines,
     };

@@ -45,6 +45,7 @@ fn unit(site: &Site<'_>) -> String {
         description: "iSulad",
         notifies: true,
         after: &[],
+        stamp: site.stamp(&["isulad"]),
         command: flags.command(&site.program("isulad")),
         lines,
     }

@@ -26,6 +26,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes network proxy",
         notifies: false,
         after: &[],
+        stamp: site.stamp(&["kube-proxy"]),
         command: flags(site).command(&site.program("kube-proxy")),
         lines: vec!["LimitNOFILE=65536".into()],
     };

@@ -71,6 +71,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes node agent",
         notifies: false,
         after: &[runtime],
+        stamp: site.stamp(&["kubelet"]),
         command: flags(site).command(&site.program("kubelet")),
         lines,
     };

@@ -25,7 +25,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         configuration(site, balancer.bind_port.number()),
     )?;
     let nginx = site.program("nginx");
-    let nginx = if site.programs.contains_key("nginx") {
+    let nginx = if site.installation.programs.contains_key("nginx") {
         nginx
     } else {
         "nginx".to_owned()
@@ -42,6 +42,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Load balancer of the Kubernetes API",
         notifies: false,
         after: &[],
+        stamp: site.stamp(&["nginx"]),
         command: format!("/bin/sh -c {}", systemd_word(&start)),
         lines: vec![
             format!("ExecStartPre=/bin/sh -c {}", systemd_word(&find)),

@@ -21,6 +21,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes scheduler",
         notifies: false,
         after: &["kube-apiserver.service"],
+        stamp: site.stamp(&["kube-scheduler"]),
         command: flags(site).command(&site.program("kube-scheduler")),
         lines: vec!["LimitNOFILE=65536".into()],
     };

@@ -1,9 +1,6 @@
 //! A machine to try a component on.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::time::{Duration, UNIX_EPOCH};
 
 use hatchery_host::{
     facts::{self, Confinement, Facts},
@@ -13,6 +10,7 @@ use hatchery_spec::{Cluster, Input, read, value::Version};
 
 use super::Site;
 use crate::{
+    package::Installation,
     versions::Versions,
     wish::{Error, Wish, Wishes},
 };
@@ -22,6 +20,7 @@ pub(crate) struct Trial {
     pub(crate) cluster: Cluster,
     pub(crate) versions: Versions,
     facts: Facts,
+    pub(crate) installation: Installation,
 }
 
 impl Trial {
@@ -49,17 +48,17 @@ impl Trial {
                 coredns: None,
             },
             facts,
+            installation: Installation::default(),
         }
     }
 
     pub(crate) fn site(&self) -> Site<'_> {
-        static NOWHERE_ELSE: BTreeMap<String, hatchery_host::path::MachinePath> = BTreeMap::new();
         Site {
             cluster: &self.cluster,
             versions: &self.versions,
             node: self.cluster.first_master(),
             facts: &self.facts,
-            programs: &NOWHERE_ELSE,
+            installation: &self.installation,
         }
     }
 

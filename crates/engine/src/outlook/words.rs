@@ -7,7 +7,7 @@ use hatchery_host::{
 };
 
 use super::{Change, Kind};
-use crate::{api::Effect, wish::Wish};
+use crate::{api::Effect, components::hooks, wish::Wish};
 
 /// What a task would change. A certificate is one thing with its key and its kubeconfig.
 pub(super) fn of_machine(
@@ -117,6 +117,9 @@ fn change(operation: &Operation, reasons: &[&String]) -> Change {
                 what: "images".to_owned(),
                 why: format!("imported: {lacking}"),
             };
+        }
+        Operation::Script(script) if hooks::is_kept(&script.name) => {
+            (Kind::New, "kept until cleanup".to_owned())
         }
         Operation::Script(_) => (Kind::Changed, "run".to_owned()),
         _ => (Kind::Changed, first.to_owned()),

@@ -20,6 +20,7 @@ use super::{
     problem::{Problem, tell},
     reference, tree,
 };
+use crate::components::hooks::Hook;
 
 /// What is installed on a machine.
 #[derive(Debug, Default)]
@@ -30,6 +31,8 @@ pub struct Installation {
     pub images: Vec<Images>,
     /// Where programs are put, by name.
     pub programs: BTreeMap<String, MachinePath>,
+    /// The user's scripts, in the order of the lists.
+    pub hooks: Vec<Hook>,
 }
 
 impl Installation {
@@ -84,6 +87,7 @@ pub(super) fn gather(
         images: Vec::new(),
         loaded: BTreeSet::new(),
         programs: BTreeMap::new(),
+        hooks: Vec::new(),
     };
     for item in items(cluster, roles) {
         if let Err(problem) = gathering.take(item, bundle) {
@@ -111,6 +115,7 @@ struct Gathering<'a> {
     images: Vec<Images>,
     loaded: BTreeSet<hatchery_host::archive::Digest>,
     programs: BTreeMap<String, MachinePath>,
+    hooks: Vec<Hook>,
 }
 
 impl Gathering<'_> {
@@ -118,7 +123,7 @@ impl Gathering<'_> {
         if let Item::Repo { name } = item {
             return self.repository_package(name);
         }
-        if matches!(item, Item::Yaml { .. } | Item::Shell { .. }) {
+        if matches!(item, Item::Yaml { .. }) {
             return Ok(());
         }
         let Some((sort, name)) = Sort::of(item) else {
@@ -176,6 +181,26 @@ impl Gathering<'_> {
                 Ok(())
             }
             (Item::Image { .. }, Found::File(file)) => self.load(bundle, &file),
+            (
+                Item::Shell {
+                    schedule, timeout, ..
+                },
+                Found::File(file),
+            ) => {
+                let hook = Hook {
+                    schedule: *schedule,
+                    name: name.to_owned(),
+                    content: bundle.content(file.path)?,
+                    timeout: timeout.get(),
+                };
+                // One that several roles of the machine ask for runs once.
+                let is_same =
+                    |other: &Hook| other.schedule == hook.schedule && other.name == hook.name;
+                if !self.hooks.iter().any(is_same) {
+                    self.hooks.push(hook);
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -270,6 +295,7 @@ impl Gathering<'_> {
             operations,
             images: self.images,
             programs: self.programs,
+            hooks: self.hooks,
         })
     }
 }

@@ -81,4 +81,12 @@ impl Graph {
             .find(|(one, place, _)| *one == part && *place == machine);
         found.map(|(_, _, id)| *id)
     }
+
+    /// The last task of a machine.
+    pub(super) fn last_on(&self, machine: usize) -> Option<TaskId> {
+        let mut known = self.known.iter().rev();
+        known
+            .find(|(_, place, _)| *place == machine)
+            .map(|(_, _, id)| *id)
+    }
 }

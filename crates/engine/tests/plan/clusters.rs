@@ -166,6 +166,31 @@ fn an_inventory() {
     insta::assert_snapshot!(text::short(&of(&cluster)));
 }
 
+/// The user's scripts: in their time, on the machines of their role, with nothing secret.
+#[test]
+fn scripts_of_the_user() {
+    let plan = planned(&format!(
+        "cluster-id: small\n{NETWORK}masters: [{{name: m0, ip: 192.168.0.1}}]\nworkers: [{{name: w0, ip: 192.168.0.2}}]\n\
+         install:\n  package-source: {{srcpath: {{amd64: /opt/a.tar.gz}}}}\n  addition:\n    master:\n\
+         \x20   - {{name: 'sub dir/odd name.sh', type: shell, schedule: prejoin}}\n\
+         \x20   - {{name: 'save.sh,more.sh', type: shell, schedule: precleanup, timeout: 1m}}\n\
+         \x20   - {{name: last.sh, type: shell, schedule: postcleanup}}\n\
+         \x20   worker: [{{name: hello.sh, type: shell, schedule: postjoin}}]\n"
+    ));
+    // Each task and what of it is about scripts.
+    let text = text::full(&plan);
+    let (tasks, contents) = text.split_once("=== ").unwrap();
+    let tasks = tasks
+        .lines()
+        .filter(|line| line.starts_with('#') || line.contains("/hooks/") || line.contains("step "));
+    let contents = contents.split("\n=== ").filter(|part| {
+        let name = part.lines().next().unwrap_or_default();
+        ["join", "cleanup"].iter().any(|word| name.contains(word))
+    });
+    let shown: Vec<_> = tasks.chain(contents).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
 #[test]
 fn a_machine_that_did_not_answer_is_left_out() {
     let cluster = ground::cluster(HIGHLY_AVAILABLE);

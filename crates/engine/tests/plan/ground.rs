@@ -6,12 +6,20 @@ use std::{
 };
 
 use hatchery_engine::{
-    package::{Bundles, PackageKind, Release},
+    package::{Bundles, Hook, PackageKind, Release},
     plan::{self, Basis, Plan},
     versions::Versions,
 };
-use hatchery_host::facts::{self, CgroupVersion, Facts};
-use hatchery_spec::{Cluster, Input, read, value::Version};
+use hatchery_host::{
+    content::Content,
+    facts::{self, CgroupVersion, Facts},
+};
+use hatchery_spec::{
+    Cluster, Input,
+    cluster::{Item, Machine},
+    read,
+    value::Version,
+};
 
 const DEBIAN: &[u8] = include_bytes!("../../../host/src/facts/answers/debian.txt");
 
@@ -63,13 +71,20 @@ pub(crate) fn versions(kubernetes: &str) -> Versions {
 /// The plan for machines that are all alike and bring nothing with them but what repositories have.
 pub(crate) fn plan(cluster: &Cluster, versions: &Versions, facts: &Facts) -> Plan {
     let bundles = Bundles::default();
+    let mut without_scripts = cluster.clone();
+    for items in without_scripts.packages.lists.values_mut() {
+        items.retain(|item| !matches!(item, Item::Shell { .. }));
+    }
     let sites: BTreeMap<_, _> = cluster
         .machines()
         .iter()
         .enumerate()
         .map(|(place, node)| {
-            let installation = bundles.installation(cluster, node, PackageKind::Deb, &node.roles);
-            (place, (facts.clone(), installation.unwrap_or_default()))
+            let installation =
+                bundles.installation(&without_scripts, node, PackageKind::Deb, &node.roles);
+            let mut installation = installation.unwrap_or_default();
+            installation.hooks = hooks(cluster, node);
+            (place, (facts.clone(), installation))
         })
         .collect();
     let basis = Basis {
@@ -80,4 +95,24 @@ pub(crate) fn plan(cluster: &Cluster, versions: &Versions, facts: &Facts) -> Pla
         images: &[],
     };
     plan::make(&basis).unwrap()
+}
+
+/// The scripts that are listed, as if there were an archive with them.
+fn hooks(cluster: &Cluster, node: &Machine) -> Vec<Hook> {
+    let roles = node.roles.iter();
+    let items = roles.flat_map(|role| cluster.packages.for_role(*role));
+    let hooks = items.filter_map(|item| match item {
+        Item::Shell {
+            name,
+            schedule,
+            timeout,
+        } => Some(Hook {
+            schedule: *schedule,
+            name: name.clone(),
+            content: Content::bytes(format!("echo {name}\n").into_bytes()),
+            timeout: timeout.get(),
+        }),
+        _ => None,
+    });
+    hooks.collect()
 }

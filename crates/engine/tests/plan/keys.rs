@@ -38,18 +38,14 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("network", "plugin-args", PACKAGES),
     ("install", "package-source", PACKAGES),
     ("install", "etcd", PACKAGES),
-    ("install", "addition", PACKAGES),
     ("install.package-source", "dstpath", PACKAGES),
     ("install.package-source", "srcpath", PACKAGES),
     ("install.addition", "master", PACKAGES),
-    ("install.addition", "worker", PACKAGES),
     ("install.addition", "etcd", PACKAGES),
     ("<item>", "name", PACKAGES),
     ("<item>", "type", PACKAGES),
     ("<item>", "dst", PACKAGES),
     ("<item>", "dstpath", PACKAGES),
-    ("<item>", "schedule", SCRIPTS),
-    ("<item>", "timeout", SCRIPTS),
     ("package-src", "armsrc", PACKAGES),
     ("package-src", "x86src", PACKAGES),
     ("packages", "master", PACKAGES),
@@ -62,7 +58,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 const SSH: &str = "how a machine is reached: tests of reach";
 const AUTHORITIES: &str = "what certificates stand on, which no plan holds: tests of authorities";
 const PACKAGES: &str = "what archives bring, and there is none here: tests/packages.rs";
-const SCRIPTS: &str = "scripts of the user are read from archives, but not planned yet";
 
 /// Where the reader's change of a key is too small to be planned differently.
 const LARGER: &[(&str, &str, &str, &str)] = &[("", "kubernetes-version", "1.31.1", "1.24.1")];

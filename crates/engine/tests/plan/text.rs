@@ -40,9 +40,18 @@ pub(crate) fn short(plan: &Plan) -> String {
     text
 }
 
-/// The short form, and after it every file and manifest.
+/// The short form, and after it every file, manifest and script.
 pub(crate) fn full(plan: &Plan) -> String {
     let mut text = short(plan);
+    for task in &plan.tasks {
+        if let Work::Machine { wishes, .. } = &task.work {
+            for wish in wishes {
+                if let Wish::Operation(Operation::Script(script)) = wish {
+                    let _ = writeln!(text, "=== {}: {script:#?}", task.title);
+                }
+            }
+        }
+    }
     for one in rendered(plan) {
         let _ = writeln!(text, "=== {}\n{}", one.name, one.text);
     }

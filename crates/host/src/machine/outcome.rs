@@ -14,6 +14,13 @@ pub enum Event<'a> {
         /// In a user's words.
         title: &'a str,
     },
+    /// A script that went well has printed something.
+    Said {
+        /// Its step, in a user's words.
+        title: &'a str,
+        /// The last of it.
+        text: &'a str,
+    },
     /// Another run has the machine.
     Waiting {
         /// Which.

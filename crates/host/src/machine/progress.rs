@@ -37,6 +37,10 @@ impl<'a> Progress<'a> {
             Line::Start(number) => (self.watch)(Event::Step {
                 title: &step_title(self.task, self.list, *number),
             }),
+            Line::Said(number, text) => (self.watch)(Event::Said {
+                title: &step_title(self.task, self.list, *number),
+                text,
+            }),
             Line::Waiting(run) => (self.watch)(Event::Waiting { run }),
             Line::Fenced(run) => (self.watch)(Event::Fenced { run }),
             _ => {}

@@ -1233,6 +1233,7 @@ script() {
     needed "$1" || return 0
     begin_deed "$1"
     within "$4" sh -c "$6" hatchery || fail "$1"
+    [ ! -s "$out" ] || say_text '' said "$1"
     done_deed "$1"
     ;;
   esac
@@ -1377,7 +1378,7 @@ undo() {
   remove_packages
   clear_leftovers
   restore_again
-  within 60 systemctl daemon-reload || :
+  [ -z "$chosen" ] || within 60 systemctl daemon-reload || :
   each unit restore_unit
   # Only without any record left is nothing of ours here.
   for f in "$S"/record/*; do

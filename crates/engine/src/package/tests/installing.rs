@@ -264,3 +264,22 @@ fn coredns_may_be_missing_where_it_runs_in_pods() {
         2
     );
 }
+
+#[test]
+fn scripts_run_once_however_many_roles_ask_for_them() {
+    let list = "[{name: 'a.sh,b.sh', type: shell, schedule: prejoin, timeout: 5s}]";
+    let cluster = cluster(
+        "",
+        &format!("  addition: {{master: {list}, worker: {list}}}"),
+    );
+    let place = Place::with(Forge::new().file("file/a.sh", "echo").file("b.sh", "exit"));
+    let bundles = place.open(&cluster).unwrap();
+    let found = all_of(&bundles, &cluster, "m0", PackageKind::Deb).unwrap();
+    let names: Vec<_> = found.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    assert_eq!(names, ["a.sh", "b.sh"]);
+    assert_eq!(found.hooks[0].timeout.as_secs(), 5);
+    let place = Place::with(Forge::new().file("file/a.sh", "echo"));
+    let bundles = place.open(&cluster).unwrap();
+    let (message, _) = only(all_of(&bundles, &cluster, "m0", PackageKind::Deb).unwrap_err());
+    assert!(message.contains("holds no script b.sh"), "{message}");
+}

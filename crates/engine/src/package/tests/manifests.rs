@@ -124,25 +124,3 @@ fn classic_addons_lie_in_their_directory() {
     let found = place.open(&cluster).unwrap().manifests(&cluster).unwrap();
     assert_eq!(names(&found), ["x.yaml: x", "y.yaml: y"]);
 }
-
-#[test]
-fn scripts_are_found() {
-    let cluster = cluster(
-        "",
-        "  addition: {master: [{name: a.sh, type: shell, schedule: prejoin}]}",
-    );
-    let place = Place::with(Forge::new().file("file/a.sh", "echo"));
-    let bundles = place.open(&cluster).unwrap();
-    assert_eq!(
-        bundles
-            .shell(cluster.first_master(), "a.sh")
-            .unwrap()
-            .size(),
-        4
-    );
-    let problem = bundles.shell(cluster.first_master(), "b.sh").unwrap_err();
-    assert!(
-        problem.message.contains("holds no script b.sh"),
-        "{problem}"
-    );
-}

@@ -1,0 +1,196 @@
+//! The user's own scripts, run on machines before and after they join, and before and after they are cleaned.
+//!
+//! A script that has run to its end is not run again while it stays the same. Those of the way back are put on the machine
+//! with everything that they need, since nothing but the machine may be left when their time comes.
+
+use std::{fmt::Write as _, time::Duration};
+
+use hatchery_host::{
+    content::{Content, Hash},
+    operation::{Access, File, Operation, Script},
+    path::{MachinePath, Word},
+    quote::quote,
+};
+use hatchery_spec::cluster::{Role, Schedule};
+
+use super::Site;
+use crate::wish::{Error, Wishes, word};
+
+/// On whose behalf scripts are kept that run before a machine is cleaned.
+pub(crate) const BEFORE: &str = "keep-precleanup";
+/// The same for those that run when all else has been put back.
+pub(crate) const AFTER: &str = "keep-postcleanup";
+
+const DIRECTORY: &str = "/var/lib/hatchery/hooks";
+
+/// A script of the user's.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// When it runs.
+    pub schedule: Schedule,
+    /// Its path in the archive, without the directory of its type.
+    pub name: String,
+    /// What it says.
+    pub content: Content,
+    /// How long it may run.
+    pub timeout: Duration,
+}
+
+pub(crate) fn prejoin(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    run(site, wishes, Schedule::Prejoin)
+}
+
+pub(crate) fn postjoin(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    run(site, wishes, Schedule::Postjoin)
+}
+
+pub(crate) fn precleanup(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    keep(site, wishes, Schedule::Precleanup)
+}
+
+pub(crate) fn postcleanup(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    keep(site, wishes, Schedule::Postcleanup)
+}
+
+/// Whether a step only keeps scripts for later.
+pub(crate) fn is_kept(step: &Word) -> bool {
+    let begin = step.as_str().split('-').next();
+    begin == Some(text(Schedule::Precleanup)) || begin == Some(text(Schedule::Postcleanup))
+}
+
+fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
+    for hook in of(site, schedule) {
+        put(wishes, hook)?;
+        let name = step(hook)?;
+        let mark = format!("/var/lib/hatchery/ran-{name}");
+        let hash = hook.content.hash().as_str();
+        wishes.script(Script {
+            check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {hash} ]"),
+            apply: format!(
+                "{}{} && echo {hash} >{mark}",
+                environment(site, schedule),
+                quote(&format!("./{}", hook.name))
+            ),
+            // What it did is the user's.
+            undo: format!("rm -f {mark}"),
+            deadline: hook.timeout,
+            name,
+        });
+    }
+    Ok(())
+}
+
+/// One step for all of them, so that they run in their order. It is another step when they change: what was put on a machine
+/// last is taken away first, and a step has to come before its scripts.
+fn keep(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
+    let mut all = environment(site, schedule);
+    // One that somebody removed from the machine is no longer wanted.
+    all += "run() {\n  [ -e \"$2\" ] || return 0\n  timeout -k 5 \"$1\" sh -c '\"$0\"' \"$2\" && return\n  \
+            echo \"$2 ended with $?; 124 and 137 are of one that took longer than $1 s\"\n  exit 1\n}\n";
+    let mut names = Vec::new();
+    let mut deadline = Duration::from_secs(60);
+    for hook in of(site, schedule) {
+        put(wishes, hook)?;
+        let script = quote(&format!("./{}", hook.name));
+        let _ = writeln!(all, "run {} {script}", hook.timeout.as_secs().max(1));
+        names.push(hook.name.as_str());
+        deadline += hook.timeout;
+    }
+    let when = text(schedule);
+    let (path, mark) = (
+        format!("{DIRECTORY}/{when}.all"),
+        format!("/var/lib/hatchery/{when}"),
+    );
+    wishes.file(&path, 0o600, all)?;
+    let names = Hash::of(names.join("\n").as_bytes());
+    let step = word(&format!("{when}-{:.12}", names.as_str()))?;
+    wishes.script(Script {
+        // The record is all there is to do.
+        check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {step} ]"),
+        apply: format!("echo {step} >{mark}"),
+        undo: format!(
+            "[ \"$(cat {mark} 2>/dev/null)\" = {step} ] || exit 0\nsh {path} && rm -f {mark}"
+        ),
+        deadline,
+        name: step,
+    });
+    Ok(())
+}
+
+fn of<'a>(site: &Site<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook> {
+    let hooks = site.installation.hooks.iter();
+    hooks.filter(move |hook| hook.schedule == schedule)
+}
+
+fn put(wishes: &mut Wishes, hook: &Hook) -> Result<(), Error> {
+    let directory = format!("{DIRECTORY}/{}", text(hook.schedule));
+    wishes.operation(Operation::File(File {
+        path: MachinePath::new(format!("{directory}/{}", hook.name))?,
+        content: hook.content.clone(),
+        access: Access::root(0o700)?,
+    }));
+    Ok(())
+}
+
+/// A name for the step of a script, another for each script.
+fn step(hook: &Hook) -> Result<Word, Error> {
+    let plain = format!("{}-{}", text(hook.schedule), hook.name);
+    match Word::new(plain.as_str()) {
+        Ok(name) => Ok(name),
+        Err(_) => {
+            let hash = Hash::of(hook.name.as_bytes());
+            word(&format!("{}-{:.24}", text(hook.schedule), hash.as_str()))
+        }
+    }
+}
+
+/// What a script is told, by eggo's names and by ours; and where it runs.
+fn environment(site: &Site<'_>, schedule: Schedule) -> String {
+    let (kind, operator) = match schedule {
+        Schedule::Prejoin => ("prehook", "join"),
+        Schedule::Postjoin => ("posthook", "join"),
+        Schedule::Precleanup => ("prehook", "cleanup"),
+        Schedule::Postcleanup => ("posthook", "cleanup"),
+    };
+    let roles: Vec<_> = site
+        .node
+        .roles
+        .iter()
+        .map(|role| role_name(*role))
+        .collect();
+    let mut lines = String::new();
+    for (name, value) in [
+        ("CLUSTER_ID", site.cluster.id.to_string()),
+        ("CLUSTER_API_ENDPOINT", site.cluster.endpoint.to_string()),
+        ("CLUSTER_CONFIG_DIR", "/etc/kubernetes".into()),
+        ("NODE_IP", site.node.address.to_string()),
+        ("NODE_NAME", site.node.name.to_string()),
+        ("NODE_ARCH", site.node.arch.to_string()),
+        ("NODE_ROLE", roles.join(",")),
+        ("HOOK_TYPE", kind.into()),
+        ("OPERATOR", operator.into()),
+    ] {
+        let value = quote(&value);
+        let _ = writeln!(lines, "export EGGO_{name}={value} HATCHERY_{name}={value}");
+    }
+    let _ = writeln!(lines, "cd {DIRECTORY}/{} || exit", text(schedule));
+    lines
+}
+
+fn text(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::Prejoin => "prejoin",
+        Schedule::Postjoin => "postjoin",
+        Schedule::Precleanup => "precleanup",
+        Schedule::Postcleanup => "postcleanup",
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Master => "master",
+        Role::Worker => "worker",
+        Role::Etcd => "etcd",
+        Role::LoadBalancer => "loadbalance",
+    }
+}
