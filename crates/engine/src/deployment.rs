@@ -1,8 +1,9 @@
 //! From a deploy file to a plan: everything is looked at, nothing is changed.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hatchery_host::{
+    facts::Facts,
     machine::{Machine, Managed},
     script::Identity,
     transport::ssh::Patience,
@@ -11,7 +12,8 @@ use hatchery_spec::{Cluster, cluster::Role};
 
 use crate::{
     api,
-    package::{Bundles, Installation, Manifest as Brought, PackageKind, Problem},
+    fetch::Fetcher,
+    package::{self, Bundles, Installation, Manifest as Brought, PackageKind, Problem, repository},
     plan::{self, Basis, Manifest, Plan},
     preflight::{self, Finding, Manners, Reply, Severity},
     reach::{self, Surroundings},
@@ -97,7 +99,7 @@ pub async fn survey(
     {
         return Err(Refusal::Machines(replies, findings));
     }
-    let (bundles, versions) = opened.map_err(Refusal::Packages)?;
+    let (bundles, brought) = opened.map_err(Refusal::Packages)?;
     let mut problems = Vec::new();
     let mut sites = BTreeMap::new();
     for (place, (node, reply)) in cluster.machines().iter().zip(&replies).enumerate() {
@@ -110,7 +112,7 @@ pub async fn survey(
             Err(more) => problems.extend(more),
         }
     }
-    let manifests = match manifests(&bundles, cluster) {
+    let manifests = match manifests(&bundles, cluster).await {
         Ok(manifests) => manifests,
         Err(more) => {
             problems.extend(more);
@@ -120,6 +122,8 @@ pub async fn survey(
     if !problems.is_empty() {
         return Err(Refusal::Packages(problems));
     }
+    let offered = ask_repositories(cluster, &machines, &sites).await?;
+    let versions = resolve(cluster, brought, offered).map_err(Refusal::Packages)?;
     let images = images(sites.values().map(|(_, installation)| installation));
     let basis = Basis {
         cluster,
@@ -186,10 +190,10 @@ async fn open(
     cluster: Cluster,
     base: PathBuf,
     cache: PathBuf,
-) -> Result<(Bundles, Versions), Vec<Problem>> {
+) -> Result<(Bundles, package::Versions), Vec<Problem>> {
     let opened = tokio::task::spawn_blocking(move || {
         let bundles = Bundles::open(&cluster, &base, &cache)?;
-        let versions = resolve(&cluster, &bundles)?;
+        let versions = bundles.versions(&cluster)?;
         Ok((bundles, versions))
     });
     opened
@@ -197,9 +201,49 @@ async fn open(
         .unwrap_or_else(|error| Err(vec![Problem::new(error.to_string(), "report this")]))
 }
 
+/// A machine has so long to say what its repositories hold.
+const REPOSITORIES: Duration = Duration::from_secs(60);
+
+/// What would come from the machines' repositories. A machine that cannot tell leaves it to the file.
+async fn ask_repositories(
+    cluster: &Cluster,
+    machines: &[Machine],
+    sites: &BTreeMap<usize, (Facts, Installation)>,
+) -> Result<package::Versions, Refusal> {
+    let installations = sites.iter().map(|(place, (facts, installation))| {
+        let kind = PackageKind::from(facts.package_manager);
+        (*place, kind, installation)
+    });
+    let questions = repository::questions(installations);
+    let questions = questions.into_iter().map(|(place, names)| async move {
+        let offered = machines[place].offered(&names, REPOSITORIES).await.ok()?;
+        Some((&cluster.machines()[place], offered))
+    });
+    let answers = futures::future::join_all(questions).await;
+    let answers: Vec<_> = answers.into_iter().flatten().collect();
+    repository::versions(&answers).map_err(|problem| Refusal::Packages(vec![problem]))
+}
+
 /// Versions are decided once: what the file says, else what the packages say.
-fn resolve(cluster: &Cluster, bundles: &Bundles) -> Result<Versions, Vec<Problem>> {
-    let brought = bundles.versions(cluster)?;
+fn resolve(
+    cluster: &Cluster,
+    archived: package::Versions,
+    offered: package::Versions,
+) -> Result<Versions, Vec<Problem>> {
+    if let (Some(one), Some(other)) = (archived.kubernetes, offered.kubernetes)
+        && one.minor != other.minor
+    {
+        return Err(vec![Problem::new(
+            format!("the archives bring Kubernetes {one}, and repositories {other}"),
+            "take all of Kubernetes from the archives, or all of it from repositories",
+        )]);
+    }
+    let brought = package::Versions {
+        kubernetes: archived.kubernetes.or(offered.kubernetes),
+        etcd: archived.etcd.or(offered.etcd),
+        containerd: archived.containerd.or(offered.containerd),
+        coredns: archived.coredns.or(offered.coredns),
+    };
     let wanted = cluster.kubernetes_version;
     if let (Some(wanted), Some(found)) = (wanted, brought.kubernetes)
         && (wanted.minor != found.minor
@@ -234,25 +278,25 @@ fn resolve(cluster: &Cluster, bundles: &Bundles) -> Result<Versions, Vec<Problem
     }
 }
 
-fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
+async fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
     let mut manifests = Vec::new();
     let mut problems = Vec::new();
     for brought in bundles.manifests(cluster)? {
         let (name, text) = match brought {
             Brought::Text { name, text } => (name, text),
-            Brought::Url(url) => {
-                problems.push(Problem::new(
-                    format!("{url} would have to be fetched from the web"),
-                    "put the manifest into the archive's file/ directory and name it there",
-                ));
-                continue;
-            }
+            Brought::Url(url) => match fetch(&url).await {
+                Ok(text) => (url.split('?').next().unwrap_or(&url).to_owned(), text),
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            },
         };
         match api::parse(&text) {
             Ok(objects) => manifests.push(Manifest { name, objects }),
             Err(error) => problems.push(Problem::new(
                 format!("{name}: {error}"),
-                "correct the manifest in the archive",
+                "correct the manifest",
             )),
         }
     }
@@ -261,6 +305,10 @@ fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<
     } else {
         Err(problems)
     }
+}
+
+async fn fetch(url: &str) -> Result<String, Problem> {
+    Fetcher::new()?.text(url).await
 }
 
 fn images<'a>(installations: impl Iterator<Item = &'a Installation>) -> Vec<String> {

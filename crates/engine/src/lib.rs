@@ -13,6 +13,7 @@ pub mod cleanup;
 mod components;
 pub mod deployment;
 pub mod event;
+mod fetch;
 pub mod kubeconfig;
 pub mod live;
 pub mod material;

@@ -19,6 +19,7 @@ mod placing;
 mod problem;
 mod program;
 mod reference;
+pub mod repository;
 #[cfg(test)]
 mod tests;
 mod tree;

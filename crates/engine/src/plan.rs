@@ -4,13 +4,14 @@
 //! A task names what it needs; whatever needs nothing that is unfinished may run.
 
 mod graph;
+mod hooks;
 
 use std::collections::BTreeMap;
 
 use hatchery_host::{facts::Facts, path::Word};
 use hatchery_spec::{
     Cluster,
-    cluster::{CoreDns, Machine, Role, RuntimeKind, Schedule},
+    cluster::{CoreDns, Machine, Role, RuntimeKind},
     value::{Label, Taint},
 };
 use snafu::Snafu;
@@ -22,7 +23,7 @@ use kube::api::DynamicObject;
 use crate::{
     api,
     components::{
-        Site, containerd, control_plane, coredns, docker, etcd, hooks, isulad, kube_proxy, kubelet,
+        Site, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy, kubelet,
         load_balancer, machine, network, pods, rbac,
     },
     package::Installation,
@@ -319,48 +320,6 @@ impl<'a> Maker<'a> {
             wishes.operation(operation.clone());
         }
         self.push(place, node, "prepare", &[], wishes, &[machine::wishes])
-    }
-
-    /// The user's scripts that come before everything else, and those that wait for the end.
-    fn hooks(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
-        let parts: [(&'static str, Schedule, Part); 3] = [
-            (hooks::BEFORE, Schedule::Precleanup, hooks::precleanup),
-            (hooks::AFTER, Schedule::Postcleanup, hooks::postcleanup),
-            ("prejoin", Schedule::Prejoin, hooks::prejoin),
-        ];
-        for (owner, schedule, part) in parts {
-            if self.has_hooks(place, schedule) {
-                let needs = self.prepared(place);
-                self.add(place, node, owner, &needs, &[part])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The user's scripts for machines that have joined, when the nodes are ready.
-    fn postjoin(&mut self, ready: Option<TaskId>) -> Result<(), Error> {
-        for (place, node) in self.present(|_| true) {
-            if self.has_hooks(place, Schedule::Postjoin) {
-                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(ready).collect();
-                self.add(place, node, "postjoin", &needs, &[hooks::postjoin])?;
-            }
-        }
-        Ok(())
-    }
-
-    fn has_hooks(&self, place: usize, schedule: Schedule) -> bool {
-        let site = self.basis.sites.get(&place);
-        let mut hooks = site.into_iter().flat_map(|(_, brought)| &brought.hooks);
-        hooks.any(|hook| hook.schedule == schedule)
-    }
-
-    /// What has to be done on a machine before any component.
-    fn prepared(&self, place: usize) -> Vec<TaskId> {
-        let owners = ["prejoin", hooks::AFTER, hooks::BEFORE, "prepare"];
-        let found = owners
-            .iter()
-            .find_map(|owner| self.graph.find(owner, place));
-        found.into_iter().collect()
     }
 
     fn add(

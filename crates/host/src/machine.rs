@@ -5,6 +5,7 @@
 
 mod error;
 mod managed;
+mod offered;
 mod outcome;
 mod progress;
 

@@ -51,6 +51,47 @@ impl Bench {
         Self { lab, id, file }
     }
 
+    /// An archive of the test's own that also holds these scripts, run on workers at the time that they are called by.
+    pub(crate) async fn bring_scripts(&self, scripts: &[(&str, &str)]) {
+        let fixtures = fixtures::ensure(&["packages-new"]).await.unwrap();
+        let usual = fixtures.path("packages-new/current.tar.gz");
+        fs::create_dir(self.home().join("file")).unwrap();
+        let mut list = "    worker:\n".to_owned();
+        for (schedule, text) in scripts {
+            fs::write(self.home().join(format!("file/{schedule}.sh")), text).unwrap();
+            list += &format!(
+                "      - {{name: {schedule}.sh, type: shell, schedule: {schedule}, timeout: 20s}}\n"
+            );
+        }
+        self.sh(&format!(
+            "zcat '{}' >own.tar && tar -rf own.tar file/*",
+            usual.display()
+        ));
+        let manifest = "      - {name: flannel.yaml, type: yaml}\n";
+        let text = fs::read_to_string(&self.file).unwrap();
+        let text = text
+            .replace(
+                usual.to_str().unwrap(),
+                self.home().join("own.tar").to_str().unwrap(),
+            )
+            .replace(manifest, &format!("{manifest}{list}"));
+        fs::write(&self.file, text).unwrap();
+    }
+
+    /// Another kubelet in the test's own archive.
+    pub(crate) fn bring_other_kubelet(&self) {
+        self.sh(
+            "tar -xf own.tar bin/kubelet && echo >>bin/kubelet && tar --delete -f own.tar bin/kubelet && \
+             tar -rf own.tar bin/kubelet",
+        );
+    }
+
+    fn sh(&self, script: &str) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(self.home());
+        assert!(command.status().unwrap().success(), "{script}");
+    }
+
     pub(crate) fn home(&self) -> &Path {
         self.lab.home()
     }

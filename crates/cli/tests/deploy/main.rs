@@ -149,12 +149,41 @@ async fn killed_and_run_again() {
     }
 }
 
-/// One of three workers is not there: the others work, and a later run adds it. A machine of another cluster is refused.
+/// Scripts of the user's that tell what they find, in a place that is theirs.
+const SCRIPTS: [(&str, &str); 4] = [
+    (
+        "prejoin",
+        "#!/bin/bash\n[[ ! -e /etc/kubernetes/kubelet.kubeconfig ]] || exit 1\n\
+         echo $EGGO_HOOK_TYPE $EGGO_OPERATOR $HATCHERY_NODE_NAME $EGGO_NODE_ROLE >>/root/told\necho told of it\n",
+    ),
+    (
+        "postjoin",
+        "curl -sk https://$EGGO_CLUSTER_API_ENDPOINT/healthz >>/root/told\necho \" postjoin\" >>/root/told\n",
+    ),
+    (
+        "precleanup",
+        "systemctl is-active kubelet >>/root/told\necho saving\n[ -e /root/saved ]\n",
+    ),
+    (
+        "postcleanup",
+        "echo postcleanup $(systemctl is-active kubelet) $(ls /etc/kubernetes 2>&1 | grep -c 'No such') >>/root/told\n",
+    ),
+];
+
+/// One of three workers is not there: the others work, and a later run adds it, with another kubelet for all. A machine of
+/// another cluster is refused. Scripts of the user's run in their time, and only once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_missing_comes_later() {
     let bench = Bench::new("t-later", 3, str::to_owned).await;
+    bench.bring_scripts(&SCRIPTS).await;
     let missing = bench.machine(2).name.clone();
     bench.lab.fault(&missing, Fault::Stop).await.unwrap();
+    let planned = bench.hatchery(0, "plan");
+    assert!(
+        planned.contains("step prejoin-prejoin.sh: run"),
+        "{planned}"
+    );
+    assert!(planned.contains("kept until cleanup"), "{planned}");
     let made = bench.hatchery(3, "deploy");
     assert!(made.contains("in part"), "{made}");
     assert!(made.contains(&missing), "{made}");
@@ -162,9 +191,23 @@ async fn a_worker_that_is_missing_comes_later() {
     assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
 
     bench.lab.fault(&missing, Fault::Start).await.unwrap();
+    bench.bring_other_kubelet();
+    let running = bench.started().await;
     bench.hatchery(0, "deploy");
     let nodes = bench.kubectl("get nodes --no-headers").await;
     assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
+    let mut now = bench.started().await;
+    now.retain(|unit| unit.starts_with(['0', '1']) && !running.contains(unit));
+    assert_eq!(now.len(), 2, "{now:?}");
+    assert!(now.iter().all(|unit| unit.contains("kubelet")), "{now:?}");
+    let again = bench.hatchery(0, "deploy");
+    assert!(again.contains("nothing had to be changed"), "{again}");
+    for number in 0..3 {
+        let roles = ["master,worker,etcd", "worker", "worker"][number];
+        let name = &bench.machine(number).name;
+        let told = bench.inside(number, "cat /root/told").await;
+        assert_eq!(told, format!("prehook join {name} {roles}\nok postjoin\n"));
+    }
 
     // Another cluster's file names one of its machines.
     let other = bench.other("t-other", 2);
@@ -172,10 +215,22 @@ async fn a_worker_that_is_missing_comes_later() {
     assert!(refused.contains("is held by another cluster"), "{refused}");
     assert!(refused.contains("nothing was changed"), "{refused}");
 
-    // A machine that is gone does not keep the others from being cleaned.
+    // A machine that is gone does not keep the others from being cleaned, nor does one whose script fails: it stays.
     bench.lab.fault(&missing, Fault::Stop).await.unwrap();
+    bench.inside(1, "touch /root/saved").await;
+    std::fs::remove_file(bench.home().join("own.tar")).unwrap();
     let gone = bench.hatchery(3, "cleanup --yes");
     assert!(gone.contains(&missing), "{gone}");
+    assert!(gone.contains("saving"), "{gone}");
+    bench
+        .inside(0, "systemctl is-active kubelet && touch /root/saved")
+        .await;
     bench.lab.fault(&missing, Fault::Start).await.unwrap();
+    bench.inside(2, "touch /root/saved").await;
     bench.hatchery(0, "cleanup --yes");
+    for number in 0..3 {
+        let told = bench.inside(number, "cat /root/told").await;
+        assert!(told.ends_with("active\npostcleanup inactive 1\n"), "{told}");
+        bench.inside(number, "[ ! -e /var/lib/hatchery ]").await;
+    }
 }

@@ -38,7 +38,7 @@ impl fmt::Display for Release {
 
 impl Release {
     /// Reads the numbers that a text begins with: `1.20.2-4.oe1`, `2:1.6.20~ds1-1`, `v3.5.0`.
-    fn leading(text: &str) -> Option<Self> {
+    pub(super) fn leading(text: &str) -> Option<Self> {
         let text = match text.split_once(':') {
             Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
             _ => text,
@@ -81,13 +81,13 @@ pub struct Versions {
 }
 
 /// Something whose version matters.
-struct Software {
-    packages: &'static [&'static str],
+pub(super) struct Software {
+    pub(super) packages: &'static [&'static str],
     programs: &'static [&'static str],
     flag: &'static str,
 }
 
-const KUBERNETES: Software = Software {
+pub(super) const KUBERNETES: Software = Software {
     packages: &[
         "kubernetes-master",
         "kubernetes-kubelet",
@@ -100,17 +100,17 @@ const KUBERNETES: Software = Software {
     programs: &["kube-apiserver", "kubelet"],
     flag: "--version",
 };
-const ETCD: Software = Software {
+pub(super) const ETCD: Software = Software {
     packages: &["etcd", "etcd-server"],
     programs: &["etcd"],
     flag: "--version",
 };
-const CONTAINERD: Software = Software {
+pub(super) const CONTAINERD: Software = Software {
     packages: &["containerd", "containerd.io"],
     programs: &["containerd"],
     flag: "--version",
 };
-const COREDNS: Software = Software {
+pub(super) const COREDNS: Software = Software {
     packages: &["coredns"],
     programs: &["coredns"],
     flag: "-version",

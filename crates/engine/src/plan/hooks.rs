@@ -1,0 +1,50 @@
+//! When the user's own scripts run.
+
+use hatchery_spec::cluster::{Machine, Schedule};
+
+use super::{Error, Maker, Part, TaskId};
+use crate::components::hooks;
+
+impl Maker<'_> {
+    /// The user's scripts that come before everything else, and those that wait for the end.
+    pub(super) fn hooks(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
+        let parts: [(&'static str, Schedule, Part); 3] = [
+            (hooks::BEFORE, Schedule::Precleanup, hooks::precleanup),
+            (hooks::AFTER, Schedule::Postcleanup, hooks::postcleanup),
+            ("prejoin", Schedule::Prejoin, hooks::prejoin),
+        ];
+        for (owner, schedule, part) in parts {
+            if self.has_hooks(place, schedule) {
+                let needs = self.prepared(place);
+                self.add(place, node, owner, &needs, &[part])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The user's scripts for machines that have joined, when the nodes are ready.
+    pub(super) fn postjoin(&mut self, ready: Option<TaskId>) -> Result<(), Error> {
+        for (place, node) in self.present(|_| true) {
+            if self.has_hooks(place, Schedule::Postjoin) {
+                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(ready).collect();
+                self.add(place, node, "postjoin", &needs, &[hooks::postjoin])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_hooks(&self, place: usize, schedule: Schedule) -> bool {
+        let site = self.basis.sites.get(&place);
+        let mut hooks = site.into_iter().flat_map(|(_, brought)| &brought.hooks);
+        hooks.any(|hook| hook.schedule == schedule)
+    }
+
+    /// What has to be done on a machine before any component.
+    pub(super) fn prepared(&self, place: usize) -> Vec<TaskId> {
+        let owners = ["prejoin", hooks::AFTER, hooks::BEFORE, "prepare"];
+        let found = owners
+            .iter()
+            .find_map(|owner| self.graph.find(owner, place));
+        found.into_iter().collect()
+    }
+}
