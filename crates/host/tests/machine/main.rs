@@ -15,7 +15,10 @@ mod work;
 
 use std::{sync::Mutex, time::Duration};
 
-use hatchery_host::machine::{Event, Outlook};
+use hatchery_host::{
+    machine::{Event, Outlook},
+    operation::PackageName,
+};
 use hatchery_sandbox::settings::{Sudo, System, Wish};
 
 use hatchery_sandbox::snapshot::Snapshot;
@@ -36,6 +39,12 @@ async fn there_and_back(name: &str, wish: Wish) {
     let task = work::two_hundred(bench.system(), "first").await;
     assert_eq!(task.operations().len(), 200);
     let outlook = machine.look(&task).await.unwrap();
+    let packages = ["kubernetes-node", "no-such-thing"].map(|name| PackageName::new(name).unwrap());
+    let offered = machine.offered(&packages, Duration::from_secs(60)).await;
+    let offered: Vec<_> = offered.unwrap().into_iter().collect();
+    assert_eq!(offered.len(), 1, "{offered:?}");
+    assert_eq!(offered[0].0, packages[0]);
+    assert!(offered[0].1.starts_with("1.37.0"), "{offered:?}");
     let expected = outlook.iter().filter(|o| **o != Outlook::Unchanged).count();
     Snapshot::of(node)
         .await
