@@ -54,8 +54,8 @@ pub(crate) fn postcleanup(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Er
 
 /// Whether a step only keeps scripts for later.
 pub(crate) fn is_kept(step: &Word) -> bool {
-    let begin = step.as_str().split('-').next();
-    begin == Some(text(Schedule::Precleanup)) || begin == Some(text(Schedule::Postcleanup))
+    let kept = [Schedule::Precleanup, Schedule::Postcleanup];
+    kept.iter().any(|schedule| text(*schedule) == step.as_str())
 }
 
 fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
@@ -68,7 +68,7 @@ fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), E
             check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {hash} ]"),
             apply: format!(
                 "{}{} && echo {hash} >{mark}",
-                environment(site, schedule),
+                environment(site, schedule, &directory(schedule)),
                 quote(&format!("./{}", hook.name))
             ),
             // What it did is the user's.
@@ -80,39 +80,35 @@ fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), E
     Ok(())
 }
 
-/// One step for all of them, so that they run in their order. It is another step when they change: what was put on a machine
-/// last is taken away first, and a step has to come before its scripts.
+/// One step for all of them, so that they run in their order. They run as copies, which stay until they have run well:
+/// files of the record go with the first try.
 fn keep(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
-    let mut all = environment(site, schedule);
+    let when = text(schedule);
+    let place = format!("/var/lib/hatchery/{when}");
+    let mut all = environment(site, schedule, &format!("{place}/scripts"));
     // One that somebody removed from the machine is no longer wanted.
     all += "run() {\n  [ -e \"$2\" ] || return 0\n  timeout -k 5 \"$1\" sh -c '\"$0\"' \"$2\" && return\n  \
             echo \"$2 ended with $?; 124 and 137 are of one that took longer than $1 s\"\n  exit 1\n}\n";
-    let mut names = Vec::new();
-    let mut deadline = Duration::from_secs(60);
+    let mut sums = String::new();
     for hook in of(site, schedule) {
         put(wishes, hook)?;
         let script = quote(&format!("./{}", hook.name));
         let _ = writeln!(all, "run {} {script}", hook.timeout.as_secs().max(1));
-        names.push(hook.name.as_str());
-        deadline += hook.timeout;
+        sums += hook.content.hash().as_str();
     }
-    let when = text(schedule);
-    let (path, mark) = (
-        format!("{DIRECTORY}/{when}.all"),
-        format!("/var/lib/hatchery/{when}"),
-    );
-    wishes.file(&path, 0o600, all)?;
-    let names = Hash::of(names.join("\n").as_bytes());
-    let step = word(&format!("{when}-{:.12}", names.as_str()))?;
+    let sum = Hash::of((sums + &all).as_bytes());
+    let sum = sum.as_str();
+    wishes.file(&format!("{DIRECTORY}/{when}.all"), 0o600, all)?;
     wishes.script(Script {
-        // The record is all there is to do.
-        check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {step} ]"),
-        apply: format!("echo {step} >{mark}"),
-        undo: format!(
-            "[ \"$(cat {mark} 2>/dev/null)\" = {step} ] || exit 0\nsh {path} && rm -f {mark}"
+        name: word(when)?,
+        check: format!("[ \"$(cat {place}/sum 2>/dev/null)\" = {sum} ]"),
+        apply: format!(
+            "set -e\nrm -rf {place}.new\nmkdir {place}.new\ncp -a {DIRECTORY}/{when} {place}.new/scripts\n\
+             cp {DIRECTORY}/{when}.all {place}.new/all\necho {sum} >{place}.new/sum\nrm -rf {place}\nmv {place}.new {place}"
         ),
-        deadline,
-        name: step,
+        undo: format!("[ ! -e {place}/all ] || sh {place}/all && rm -rf {place} {place}.new"),
+        // Each has a limit of its own.
+        deadline: Duration::from_secs(3600),
     });
     Ok(())
 }
@@ -123,13 +119,17 @@ fn of<'a>(site: &Site<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook>
 }
 
 fn put(wishes: &mut Wishes, hook: &Hook) -> Result<(), Error> {
-    let directory = format!("{DIRECTORY}/{}", text(hook.schedule));
+    let directory = directory(hook.schedule);
     wishes.operation(Operation::File(File {
         path: MachinePath::new(format!("{directory}/{}", hook.name))?,
         content: hook.content.clone(),
         access: Access::root(0o700)?,
     }));
     Ok(())
+}
+
+fn directory(schedule: Schedule) -> String {
+    format!("{DIRECTORY}/{}", text(schedule))
 }
 
 /// A name for the step of a script, another for each script.
@@ -145,7 +145,7 @@ fn step(hook: &Hook) -> Result<Word, Error> {
 }
 
 /// What a script is told, by eggo's names and by ours; and where it runs.
-fn environment(site: &Site<'_>, schedule: Schedule) -> String {
+fn environment(site: &Site<'_>, schedule: Schedule, directory: &str) -> String {
     let (kind, operator) = match schedule {
         Schedule::Prejoin => ("prehook", "join"),
         Schedule::Postjoin => ("posthook", "join"),
@@ -173,7 +173,7 @@ fn environment(site: &Site<'_>, schedule: Schedule) -> String {
         let value = quote(&value);
         let _ = writeln!(lines, "export EGGO_{name}={value} HATCHERY_{name}={value}");
     }
-    let _ = writeln!(lines, "cd {DIRECTORY}/{} || exit", text(schedule));
+    let _ = writeln!(lines, "cd {directory} || exit");
     lines
 }
 
