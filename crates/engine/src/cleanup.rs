@@ -10,10 +10,7 @@ use hatchery_host::{
 };
 use hatchery_spec::value::Name;
 
-use crate::{
-    components::{hooks, pods},
-    plan::OWNERS,
-};
+use crate::components::{hooks, pods};
 
 /// What became of one machine.
 pub type Cleaned = Result<Undone, Error>;
@@ -22,6 +19,21 @@ pub type Cleaned = Result<Undone, Error>;
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Scripts of the user's have limits of their own.
 const HOOKS: Duration = Duration::from_secs(2 * 3600);
+
+/// On whose behalf machines have what they have, but for scripts that wait for the end.
+const OWNERS: [&str; 10] = [
+    "prepare",
+    "prejoin",
+    "etcd",
+    "load-balancer",
+    "master",
+    pods::OWNER,
+    "runtime",
+    "worker",
+    "postjoin",
+    // What came along with packages of a run that died.
+    "unowned",
+];
 
 /// Puts every machine back, so many at the same time. `heard` is told of each as it is done, by its place.
 ///

@@ -124,21 +124,6 @@ pub struct Error {
     source: wish::Error,
 }
 
-/// On whose behalf machines have what they have, but for scripts that wait for the end.
-pub(crate) const OWNERS: [&str; 10] = [
-    "prepare",
-    "prejoin",
-    "etcd",
-    "load-balancer",
-    "master",
-    pods::OWNER,
-    "runtime",
-    "worker",
-    "postjoin",
-    // What came along with packages of a run that died.
-    "unowned",
-];
-
 /// Makes a plan for the machines that answered.
 ///
 /// # Errors
@@ -175,9 +160,8 @@ impl<'a> Maker<'a> {
             self.hooks(place, node)?;
         }
         // Members wait for each other, so none begins before all have their programs.
-        let members: Vec<_> = self
-            .present(|node| node.is(Role::Etcd))
-            .into_iter()
+        let members = self.present(|node| node.is(Role::Etcd)).into_iter();
+        let members: Vec<_> = members
             .flat_map(|(place, _)| self.prepared(place))
             .collect();
         for (place, node) in self.present(|node| node.is(Role::Etcd)) {
