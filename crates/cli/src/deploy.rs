@@ -168,7 +168,7 @@ async fn carry_out(
         parallel,
         &tell,
     );
-    let run = run.stopped_by(stopped);
+    let run = run.without(&survey.missing).stopped_by(stopped);
     let mut work = pin!(run.carry_out(&survey.plan));
     loop {
         tokio::select! {

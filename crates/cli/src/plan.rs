@@ -108,7 +108,8 @@ async fn plan(
         &authorities,
         arguments.parallel,
         &tell,
-    );
+    )
+    .without(&survey.missing);
     let api = match is_new {
         true => None,
         false => match tokio::time::timeout(API, run.api(&|_| ())).await {

@@ -1,5 +1,7 @@
 //! From a deploy file to a plan: everything is looked at, nothing is changed.
 
+mod missing;
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hatchery_host::{
@@ -8,7 +10,7 @@ use hatchery_host::{
     script::Identity,
     transport::ssh::Patience,
 };
-use hatchery_spec::{Cluster, cluster::Role};
+use hatchery_spec::Cluster;
 
 use crate::{
     api,
@@ -92,7 +94,13 @@ pub async fn survey(
     let (replies, opened) = tokio::join!(asking, opening);
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
     let mut findings = preflight::judge(cluster, request.identity, &answers);
-    let missing = missing(cluster, &replies);
+    let missing = match missing::left_out(cluster, &replies) {
+        Ok(missing) => missing,
+        Err(needed) => {
+            findings.insert(0, needed);
+            Vec::new()
+        }
+    };
     if findings
         .iter()
         .any(|finding| is_fatal(finding, cluster, &missing))
@@ -153,18 +161,7 @@ pub async fn survey(
     })
 }
 
-/// Machines that did not answer and are only workers.
-fn missing(cluster: &Cluster, replies: &[Reply]) -> Vec<usize> {
-    let machines = cluster.machines().iter().zip(replies).enumerate();
-    machines
-        .filter(|(_, (node, reply))| {
-            reply.is_err() && node.roles.iter().all(|role| *role == Role::Worker)
-        })
-        .map(|(place, _)| place)
-        .collect()
-}
-
-/// A worker that is not there keeps nobody else waiting.
+/// A machine that is left out keeps nobody else waiting.
 fn is_fatal(finding: &Finding, cluster: &Cluster, missing: &[usize]) -> bool {
     let is_missing = |name: &String| {
         missing

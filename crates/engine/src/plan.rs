@@ -5,6 +5,7 @@
 
 mod graph;
 mod hooks;
+mod note;
 
 use std::collections::BTreeMap;
 
@@ -132,7 +133,7 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
     let mut maker = Maker {
         basis: *basis,
         graph: Graph::default(),
-        notes: Vec::new(),
+        notes: note::archived_images(basis).into_iter().collect(),
     };
     maker.machines()?;
     let ready = maker.api();
@@ -223,12 +224,10 @@ impl<'a> Maker<'a> {
 
     /// The first master that there is.
     fn api_server(&self) -> Vec<TaskId> {
-        let first = self
-            .present(|node| node.is(Role::Master))
-            .into_iter()
-            .next();
+        let masters = self.present(|node| node.is(Role::Master));
+        let first = masters.first();
         first
-            .map(|(place, _)| self.of("master", place))
+            .map(|(place, _)| self.of("master", *place))
             .unwrap_or_default()
     }
 
@@ -281,6 +280,10 @@ impl<'a> Maker<'a> {
             }));
         }
         if nodes.is_empty() {
+            return None;
+        }
+        if let Some(note) = note::missing_load_balancer(&self.basis) {
+            self.notes.push(note);
             return None;
         }
         let workers: Vec<_> = nodes.iter().map(|node| node.task).collect();

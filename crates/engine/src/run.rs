@@ -2,6 +2,7 @@
 //!
 //! A task that fails takes with it those that need it, and nothing else.
 
+mod api_access;
 mod telling;
 
 use std::{
@@ -20,9 +21,8 @@ use time::OffsetDateTime;
 use tokio::sync::{Mutex, OnceCell, Semaphore, watch};
 
 use crate::{
-    api::{self, Access, Address, Api, Effect},
+    api::{self, Api, Effect},
     authorities::Authorities,
-    components::control_plane,
     event::Event,
     material::Material,
     plan::{ApiWork, Plan, Work},
@@ -43,6 +43,8 @@ pub struct Run<'a> {
     /// Who is told.
     pub tell: &'a (dyn Fn(Event) + Send + Sync),
     api: OnceCell<Api>,
+    /// Machines that are left out, since they did not answer.
+    missing: &'a [usize],
     /// One task at a time on each machine: a second one would only wait there.
     turns: Vec<Mutex<()>>,
     /// Becomes true when the user wants to stop.
@@ -109,6 +111,7 @@ impl<'a> Run<'a> {
             parallel,
             tell,
             api: OnceCell::new(),
+            missing: &[],
             turns: machines.iter().map(|_| Mutex::new(())).collect(),
             stop: None,
         }
@@ -118,6 +121,13 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn stopped_by(mut self, stop: watch::Receiver<bool>) -> Self {
         self.stop = Some(stop);
+        self
+    }
+
+    /// These machines are asked last, and nobody waits for pods on them.
+    #[must_use]
+    pub fn without(mut self, missing: &'a [usize]) -> Self {
+        self.missing = missing;
         self
     }
 
@@ -320,45 +330,15 @@ impl<'a> Run<'a> {
                 }
             }
             ApiWork::RolledOut(workloads) => {
+                let absent = self.absent_nodes(api).await?;
                 for one in workloads {
-                    api.rolled_out(one.kind, &one.namespace, &one.name, ROLLOUT, step)
+                    let (namespace, name) = (&one.namespace, &one.name);
+                    api.rolled_out(one.kind, namespace, name, absent, ROLLOUT, step)
                         .await?;
                 }
             }
         }
         Ok(changes)
-    }
-
-    /// The cluster's API, by way of the first master.
-    ///
-    /// # Errors
-    /// When it cannot be reached, or is not ready within two minutes.
-    pub async fn api(&self, step: &(dyn Fn(&str) + Send + Sync)) -> Result<&Api, api::Error> {
-        let connect = || async {
-            let master = self.cluster.first_master();
-            let machines = self.cluster.machines();
-            let place = machines
-                .iter()
-                .position(|node| node.name == master.name)
-                .unwrap_or_default();
-            let leaf = self
-                .authorities
-                .cluster
-                .issue(&control_plane::administrator(), OffsetDateTime::now_utc());
-            let leaf = leaf.map_err(|error| api::Error::Credentials {
-                what: "the cluster's authority",
-                reason: error.to_string(),
-            })?;
-            let api = Api::connect(Access {
-                machine: Arc::clone(&self.machines[place]),
-                server: Address::new("127.0.0.1", 6443),
-                authority_pem: self.authorities.cluster.cert_pem().to_owned(),
-                admin: leaf,
-            })?;
-            api.ready(Duration::from_secs(120), step).await?;
-            Ok(api)
-        };
-        self.api.get_or_try_init(connect).await
     }
 }
 

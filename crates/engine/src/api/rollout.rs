@@ -31,17 +31,17 @@ impl Workload {
         }
     }
 
-    /// `Ok` when it runs as applied, otherwise what is missing.
-    pub(super) fn judge(self, object: &Value) -> Result<(), String> {
+    /// `Ok` when it runs as applied, otherwise what is missing. Nobody waits for pods on nodes that are away.
+    pub(super) fn judge(self, object: &Value, absent: usize) -> Result<(), String> {
         let (spec, status) = (&object["spec"], &object["status"]);
         let generation = number(&object["metadata"]["generation"]);
         if number(&status["observedGeneration"]) < generation {
             return Err("its controller has not seen it yet".into());
         }
         match self {
-            Self::Deployment => deployment(spec, status),
-            Self::DaemonSet => daemon_set(spec, status),
-            Self::StatefulSet => stateful_set(spec, status),
+            Self::Deployment => deployment(spec, status, absent),
+            Self::DaemonSet => daemon_set(spec, status, absent),
+            Self::StatefulSet => stateful_set(spec, status, absent),
         }
     }
 }
@@ -63,7 +63,7 @@ fn at_least(have: i64, want: i64, what: &str) -> Result<(), String> {
     }
 }
 
-fn deployment(spec: &Value, status: &Value) -> Result<(), String> {
+fn deployment(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
     let wanted = spec["replicas"].as_i64().unwrap_or(1);
     let updated = number(&status["updatedReplicas"]);
     let old = number(&status["replicas"]) - updated;
@@ -73,17 +73,19 @@ fn deployment(spec: &Value, status: &Value) -> Result<(), String> {
             false => Ok(()),
         })
         .and_then(|()| {
-            at_least(
-                number(&status["availableReplicas"]),
-                wanted,
-                "pods are available",
-            )
+            let available = number(&status["availableReplicas"]);
+            at_least(available, anywhere(wanted, absent), "pods are available")
         });
     // Why it does not go on is in its conditions.
     judged.map_err(|missing| match trouble(status) {
         Some(trouble) => format!("{missing}; {trouble}"),
         None => missing,
     })
+}
+
+/// Any number of the pods that may be anywhere can be on a node that is away.
+fn anywhere(wanted: i64, absent: usize) -> i64 {
+    if absent > 0 { 0 } else { wanted }
 }
 
 fn trouble(status: &Value) -> Option<&str> {
@@ -98,8 +100,9 @@ fn trouble(status: &Value) -> Option<&str> {
     bad["message"].as_str()
 }
 
-fn daemon_set(spec: &Value, status: &Value) -> Result<(), String> {
-    let wanted = number(&status["desiredNumberScheduled"]);
+fn daemon_set(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
+    let absent = i64::try_from(absent).unwrap_or(i64::MAX);
+    let wanted = number(&status["desiredNumberScheduled"]) - absent;
     // One that is updated by hand may stay old.
     if spec["updateStrategy"]["type"] != "OnDelete" {
         let updated = number(&status["updatedNumberScheduled"]);
@@ -112,7 +115,7 @@ fn daemon_set(spec: &Value, status: &Value) -> Result<(), String> {
     )
 }
 
-fn stateful_set(spec: &Value, status: &Value) -> Result<(), String> {
+fn stateful_set(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
     let wanted = spec["replicas"].as_i64().unwrap_or(1);
     let strategy = &spec["updateStrategy"];
     if strategy["type"] != "OnDelete" {
@@ -123,7 +126,8 @@ fn stateful_set(spec: &Value, status: &Value) -> Result<(), String> {
             at_least(updated, (wanted - kept).max(0), "pods are new")?;
         }
     }
-    at_least(number(&status["readyReplicas"]), wanted, "pods are ready")
+    let ready = number(&status["readyReplicas"]);
+    at_least(ready, anywhere(wanted, absent), "pods are ready")
 }
 
 #[cfg(test)]
@@ -134,7 +138,9 @@ mod tests {
 
     fn judge(kind: Workload, spec: &Value, status: &Value) -> String {
         let object = json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
-        kind.judge(&object).err().unwrap_or_else(|| "done".into())
+        kind.judge(&object, 0)
+            .err()
+            .unwrap_or_else(|| "done".into())
     }
 
     #[test]
@@ -175,6 +181,24 @@ mod tests {
         assert_eq!(of(by_hand, status), "done");
         let none = json!({"observedGeneration": 2, "desiredNumberScheduled": 0});
         assert_eq!(of(json!({}), none), "done");
+    }
+
+    #[test]
+    fn nobody_waits_for_pods_on_nodes_that_are_away() {
+        let of = |kind: Workload, absent, status: Value| {
+            let object = json!({"spec": {"replicas": 2}, "status": status});
+            kind.judge(&object, absent).is_ok()
+        };
+        let each =
+            json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 2});
+        assert!(!of(Workload::DaemonSet, 0, each.clone()));
+        assert!(of(Workload::DaemonSet, 1, each.clone()));
+        let fewer =
+            json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 1});
+        assert!(!of(Workload::DaemonSet, 1, fewer));
+        let some = json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});
+        assert!(!of(Workload::Deployment, 0, some.clone()));
+        assert!(of(Workload::Deployment, 1, some));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Api {
         self.wait(&what, deadline, watch, true, look).await
     }
 
-    /// Waits until a workload runs everywhere as it was applied last.
+    /// Waits until a workload runs everywhere as it was applied last, except on so many nodes that are known to be away.
     ///
     /// # Errors
     /// As [`Api::ready`].
@@ -79,6 +79,7 @@ impl Api {
         workload: Workload,
         namespace: &str,
         name: &str,
+        absent: usize,
         deadline: Duration,
         watch: Watch<'_>,
     ) -> Result<(), Error> {
@@ -93,7 +94,7 @@ impl Api {
         let look = async || match self.ask(&asked, Method::GET, &path, None).await {
             Ok(body) => {
                 let object: Value = super::client::read(&asked, &body)?;
-                Ok(match workload.judge(&object) {
+                Ok(match workload.judge(&object, absent) {
                     Ok(()) => Look::Done,
                     Err(missing) => Look::Missing(format!("{called}: {missing}")),
                 })

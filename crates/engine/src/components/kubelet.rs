@@ -168,6 +168,10 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
         // How full the disk is, is the outer machine's affair: images that came from archives would be thrown away
         // for the sake of others, and no registry brings them back.
         text += "imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 100Mi}\n";
+    } else if !site.installation.images.is_empty() {
+        // A kubelet that evicts deletes unused images first, and would begin when 15 % of the disk are left.
+        text += "imageGCHighThresholdPercent: 100\nevictionHard: {imagefs.available: 5%, memory.available: 100Mi, \
+                 nodefs.available: 5%, nodefs.inodesFree: 5%}\n";
     }
     // Swap of a machine that is a container belongs to another; elsewhere preflight has spoken of it.
     let swap = site
@@ -197,4 +201,28 @@ fn upstream_resolvers(site: &Site<'_>) -> Option<String> {
         let _ = writeln!(text, "search {}", search.join(" "));
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_host::{
+        content::Content,
+        operation::{ImageStore, Images},
+    };
+
+    use super::*;
+    use crate::components::trial::Trial;
+
+    #[test]
+    fn images_that_cannot_be_pulled_again_are_kept() {
+        let mut trial = Trial::new(37, "");
+        assert!(!configuration(&trial.site()).contains("imageGC"));
+        let archive = Content::bytes(*b"images");
+        let images = Images::new(ImageStore::Containerd, archive, vec!["a/b:1".into()]);
+        trial.installation.images.push(images.unwrap());
+        let text = configuration(&trial.site());
+        assert!(text.contains(
+            "imageGCHighThresholdPercent: 100\nevictionHard: {imagefs.available: 5%, memory"
+        ));
+    }
 }

@@ -107,7 +107,9 @@ async fn workloads_are_rolled_out() {
     };
     let short = Duration::from_millis(200);
     let judged = async |kind| {
-        let result = api.rolled_out(kind, &namespace, "it", short, &|_| {}).await;
+        let result = api
+            .rolled_out(kind, &namespace, "it", 0, short, &|_| {})
+            .await;
         result.map_err(|error| error.to_string())
     };
     let told = judged(Workload::StatefulSet).await.unwrap_err();

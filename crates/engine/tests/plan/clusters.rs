@@ -191,13 +191,13 @@ fn scripts_of_the_user() {
     insta::assert_snapshot!(shown.join("\n"));
 }
 
-#[test]
-fn a_machine_that_did_not_answer_is_left_out() {
+/// The plan for a cluster of which one machine did not answer, and the titles of the tasks that are gone with it.
+fn without(name: &str) -> (Plan, Vec<String>) {
     let cluster = ground::cluster(HIGHLY_AVAILABLE);
     let (versions, facts) = (ground::versions("1.37.0"), ground::real_machine());
     let sites = cluster.machines().iter().enumerate();
     let sites = sites
-        .filter(|(_, node)| node.name.as_str() != "w1")
+        .filter(|(_, node)| node.name.as_str() != name)
         .map(|(place, _)| (place, (facts.clone(), Default::default())))
         .collect();
     let plan = hatchery_engine::plan::make(&hatchery_engine::plan::Basis {
@@ -209,13 +209,17 @@ fn a_machine_that_did_not_answer_is_left_out() {
     })
     .unwrap();
     hold(&plan);
-    let whole = planned(HIGHLY_AVAILABLE);
-    let gone: Vec<_> = whole
-        .tasks
-        .iter()
-        .filter(|task| plan.tasks.iter().all(|other| other.title != task.title))
-        .map(|task| task.title.as_str())
+    let gone = planned(HIGHLY_AVAILABLE).tasks.into_iter();
+    let gone = gone
+        .map(|task| task.title)
+        .filter(|title| plan.tasks.iter().all(|other| other.title != *title))
         .collect();
+    (plan, gone)
+}
+
+#[test]
+fn a_machine_that_did_not_answer_is_left_out() {
+    let (plan, gone) = without("w1");
     assert_eq!(
         gone,
         ["w1: prepare", "w1: pods", "w1: runtime", "w1: worker"]
@@ -223,4 +227,33 @@ fn a_machine_that_did_not_answer_is_left_out() {
     // The others still know it by name.
     assert!(text::short(&plan).contains("hosts entry 192.168.0.5 w1"));
     assert!(!text::short(&plan).contains("node w1"));
+}
+
+#[test]
+fn without_the_first_master_the_second_one_leads_to_the_api() {
+    let (plan, gone) = without("m0");
+    assert!(
+        gone.iter().all(|title| title.starts_with("m0: ")),
+        "{gone:?}"
+    );
+    let find = |title: &str| plan.tasks.iter().position(|task| task.title == title);
+    let second = find("m1: master").unwrap();
+    let dns = &plan.tasks[find("cluster DNS").unwrap()];
+    assert_eq!(
+        dns.needs.iter().map(|id| id.0).collect::<Vec<_>>(),
+        [second]
+    );
+}
+
+#[test]
+fn without_the_load_balancer_nobody_waits_for_nodes() {
+    let (plan, gone) = without("lb");
+    let expected = [
+        "lb: prepare",
+        "lb: load-balancer",
+        "nodes ready",
+        "pods ready",
+    ];
+    assert_eq!(gone, expected);
+    assert!(plan.notes[0].contains("without the load balancer lb"));
 }

@@ -1,0 +1,180 @@
+//! Which machines are left out because they did not answer, and when nobody can be.
+
+use hatchery_spec::{
+    Cluster,
+    cluster::{Machine, Role},
+};
+
+use crate::preflight::{Finding, Reply, Severity};
+
+/// Machines that did not answer and that the others can do without: workers always; any other machine once the cluster
+/// is made, as long as etcd has a majority and there is a master.
+pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize>, Finding> {
+    let machines = || cluster.machines().iter().zip(replies);
+    let count = |wanted: &dyn Fn(&Machine, &Reply) -> bool| {
+        machines()
+            .filter(|(node, reply)| wanted(node, reply))
+            .count()
+    };
+    let members = cluster.etcds().len();
+    let running = count(&|node, reply| node.is(Role::Etcd) && has_etcd(reply));
+    let masters = count(&|node, reply| node.is(Role::Master) && reply.is_ok());
+    let can_do_without = 2 * running > members && masters > 0;
+    let mut missing = Vec::new();
+    let mut needed = Vec::new();
+    for (place, (node, reply)) in machines().enumerate() {
+        if reply.is_ok() {
+            continue;
+        }
+        match can_do_without || node.roles.iter().all(|role| *role == Role::Worker) {
+            true => missing.push(place),
+            false => needed.push(node.name.to_string()),
+        }
+    }
+    if needed.is_empty() {
+        return Ok(missing);
+    }
+    let (why, remedy) = if running == 0 {
+        (
+            "a cluster is made with all its masters, etcd members and its load balancer".to_owned(),
+            "bring it up and run again, or take it out of the deploy file",
+        )
+    } else {
+        (
+            format!(
+                "{running} of {members} etcd members and {masters} of {} masters are there; \
+                 more than half of the members and one master have to be",
+                cluster.masters().len()
+            ),
+            "bring it up and run again",
+        )
+    };
+    Err(Finding {
+        severity: Severity::Error,
+        code: "needed",
+        machines: needed,
+        message: format!("cannot be left out: {why}"),
+        remedy: Some(remedy.to_owned()),
+    })
+}
+
+/// Whether an earlier run made the machine a member.
+fn has_etcd(reply: &Reply) -> bool {
+    reply.as_ref().is_ok_and(|(_, managed)| {
+        let mut resources = managed.resources.iter();
+        resources.any(|resource| resource.kind == "unit" && resource.name == "etcd.service")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use hatchery_host::{
+        facts,
+        machine::{Error, Managed, ManagedResource},
+    };
+    use hatchery_spec::{Input, read};
+
+    use super::*;
+
+    const FILE: &str = "cluster-id: ha
+loadbalance: {name: lb, ip: 192.168.0.9, bind-port: 8443}
+masters: [{name: m0, ip: 192.168.0.1}, {name: m1, ip: 192.168.0.2}, {name: m2, ip: 192.168.0.3}]
+workers: [{name: w0, ip: 192.168.0.4}]
+";
+
+    /// Machines are `silent`, `bare`, or have `etcd`.
+    fn judge(file: &str, said: &str) -> Result<Vec<String>, String> {
+        let cluster = read(Input::private("deploy.yaml", file.as_bytes()));
+        let cluster = cluster.cluster.unwrap();
+        let facts = include_bytes!("../../../host/src/facts/answers/debian.txt");
+        let facts = facts::parse(facts, UNIX_EPOCH, UNIX_EPOCH).unwrap();
+        let etcd = ManagedResource {
+            kind: "unit".into(),
+            name: "etcd.service".into(),
+            state: None,
+            size: None,
+            put: None,
+            text: None,
+            owners: vec!["etcd".into()],
+        };
+        let reply = |node: &Machine| -> Reply {
+            let said = said.split(' ').find_map(|word| {
+                let (name, what) = word.split_once(':')?;
+                (name == node.name.as_str()).then_some(what)
+            });
+            let resources = match said.unwrap() {
+                "silent" => {
+                    return Err(Error::Deadline {
+                        host: node.name.to_string(),
+                        after: Duration::ZERO,
+                        step: String::new(),
+                    });
+                }
+                "etcd" => vec![etcd.clone()],
+                _ => Vec::new(),
+            };
+            let managed = Managed {
+                cluster: None,
+                resources,
+            };
+            Ok((facts.clone(), managed))
+        };
+        let replies: Vec<_> = cluster.machines().iter().map(reply).collect();
+        let names = |places: Vec<usize>| {
+            let name = |place: usize| cluster.machines()[place].name.to_string();
+            places.into_iter().map(name).collect()
+        };
+        left_out(&cluster, &replies)
+            .map(names)
+            .map_err(|finding| format!("{}: {}", finding.machines.join(","), finding.message))
+    }
+
+    #[test]
+    fn a_worker_is_left_out_at_any_time() {
+        let said = "m0:bare m1:bare m2:bare w0:silent lb:bare";
+        assert_eq!(judge(FILE, said).unwrap(), ["w0"]);
+    }
+
+    #[test]
+    fn all_others_have_to_be_there_when_a_cluster_is_made() {
+        let said = "m0:bare m1:silent m2:bare w0:silent lb:silent";
+        let needed = judge(FILE, said).unwrap_err();
+        assert!(
+            needed.starts_with("m1,lb: cannot be left out: a cluster is made with all"),
+            "{needed}"
+        );
+    }
+
+    #[test]
+    fn a_cluster_that_is_made_goes_on_with_a_majority() {
+        let said = "m0:silent m1:etcd m2:etcd w0:bare lb:silent";
+        assert_eq!(judge(FILE, said).unwrap(), ["m0", "lb"]);
+        let needed = judge(FILE, "m0:silent m1:silent m2:etcd w0:silent lb:bare").unwrap_err();
+        assert!(
+            needed.starts_with("m0,m1: cannot be left out: 1 of 3 etcd members and 1 of 3 masters"),
+            "{needed}"
+        );
+        // A member that was never made one is no help.
+        judge(FILE, "m0:silent m1:bare m2:etcd w0:bare lb:bare").unwrap_err();
+    }
+
+    #[test]
+    fn there_has_to_be_a_master() {
+        let file = "cluster-id: ha
+etcds: [{name: e0, ip: 192.168.0.1}, {name: e1, ip: 192.168.0.2}, {name: e2, ip: 192.168.0.3}]
+masters: [{name: m0, ip: 192.168.0.4}]
+workers: [{name: m0, ip: 192.168.0.4}]
+";
+        assert_eq!(
+            judge(file, "e0:etcd e1:silent e2:etcd m0:bare").unwrap(),
+            ["e1"]
+        );
+        let needed = judge(file, "e0:etcd e1:etcd e2:etcd m0:silent").unwrap_err();
+        assert!(
+            needed.contains("3 of 3 etcd members and 0 of 1 masters"),
+            "{needed}"
+        );
+    }
+}
