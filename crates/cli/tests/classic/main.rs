@@ -1,0 +1,174 @@
+//! Kubernetes 1.20 with companions of its age, as the manual describes it: three masters behind a load balancer, etcd on
+//! machines of its own, and docker as the runtime. Machines are real, and afterwards as before.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail loudly"
+)]
+
+mod bench;
+mod workload;
+mod writer;
+
+use std::time::Duration;
+
+use hatchery_sandbox::fault::Fault;
+
+use crate::{
+    bench::{
+        Bench, assert_ready, entries, entry, eventually, inside, kubectl, lists, shell_eventually,
+    },
+    workload::assert_pods_work,
+    writer::Writer,
+};
+
+/// Writes go on within this time after a machine lost its power.
+const BREAK: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_masters_behind_a_load_balancer_outlive_each_of_them() {
+    let mut bench = Bench::new("t-classic", 6).await;
+    let machines = bench.lab.machines.clone();
+    let [first, second, third, worker, other, balancer] = &machines[..] else {
+        panic!("six machines")
+    };
+    let text = format!(
+        "runtime: containerd\nmasters:\n{}nodes:\n{}loadbalance: {{name: {}, ip: {}, bind-port: 8443}}\n{}",
+        entries(&[first, second, third]),
+        entries(&[first, second, third, worker, other]),
+        balancer.name,
+        balancer.address,
+        lists(&["containerd", "runc"]),
+    );
+    bench.begin(&text).await;
+
+    bench.hatchery(0, "deploy");
+    assert_ready(first, 5, "containerd://1.6").await;
+    let view = kubectl(second, "config view").await;
+    let endpoint = format!("{}:8443", balancer.address);
+    assert!(
+        view.contains(&format!("server: https://{endpoint}")),
+        "{view}"
+    );
+    // Masters take no pods where there are other workers.
+    assert_pods_work(second, 2).await;
+
+    // Two of three are a quorum, and the load balancer leads around the lost one.
+    let writer = Writer::begin(worker, first, &endpoint).await;
+    for (lost, witness) in [(first, second), (second, third), (third, first)] {
+        bench.lab.fault(&lost.name, Fault::Stop).await.unwrap();
+        writer.goes_on(BREAK).await;
+        if lost.name == first.name {
+            let partly = bench.hatchery(3, "deploy");
+            assert!(partly.contains("nothing had to be changed"), "{partly}");
+            assert!(
+                partly.contains(&format!("not done: {}\n", lost.name)),
+                "{partly}"
+            );
+        }
+        bench.lab.fault(&lost.name, Fault::Start).await.unwrap();
+        let own = format!("--server=https://{}:6443 get --raw /readyz", lost.address);
+        eventually(witness, &own, |answer| answer == "ok").await;
+        eventually(witness, "get nodes --no-headers", |nodes| {
+            nodes.matches(" Ready ").count() == 5
+        })
+        .await;
+    }
+    writer.lost_nothing(second).await;
+
+    let again = bench.hatchery(0, "deploy");
+    assert!(again.contains("nothing had to be changed"), "{again}");
+    bench.cleanup().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn etcd_has_machines_of_its_own() {
+    let mut bench = Bench::new("t-etcd", 4).await;
+    let machines = bench.lab.machines.clone();
+    let [master, members @ ..] = &machines[..] else {
+        panic!("four machines")
+    };
+    let text = format!(
+        "runtime: containerd\nmasters:\n{master}nodes:\n{master}etcds:\n{}{}",
+        entries(&members.iter().collect::<Vec<_>>()),
+        lists(&["containerd", "runc"]),
+        master = entry(master),
+    );
+    bench.begin(&text).await;
+
+    bench.hatchery(0, "deploy");
+    assert_ready(master, 1, "containerd://1.6").await;
+    assert_pods_work(master, 1).await;
+    let running = "ps ax -o comm= | grep -xE 'etcd|kube-apiserver|kubelet' | sort -u | xargs";
+    assert_eq!(
+        inside(master, running).await.trim(),
+        "kube-apiserver kubelet"
+    );
+    for member in members {
+        assert_eq!(
+            inside(member, running).await.trim(),
+            "etcd",
+            "{}",
+            member.name
+        );
+    }
+
+    let lost = &members[0];
+    bench.lab.fault(&lost.name, Fault::Stop).await.unwrap();
+    let begin = std::time::Instant::now();
+    eventually(master, "create namespace after-the-power-cut", |_| true).await;
+    assert!(begin.elapsed() < BREAK);
+    let partly = bench.hatchery(3, "deploy");
+    assert!(
+        partly.contains(&format!("not done: {}\n", lost.name)),
+        "{partly}"
+    );
+    bench.lab.fault(&lost.name, Fault::Start).await.unwrap();
+    let health = "curl -sS http://127.0.0.1:2381/health";
+    shell_eventually(lost, health, |answer| answer.contains("\"true\"")).await;
+    bench.cleanup().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_runs_the_pods() {
+    let mut bench = Bench::new("t-docker", 2).await;
+    let machines = bench.lab.machines.clone();
+    let [master, worker] = &machines[..] else {
+        panic!("two machines")
+    };
+    // What the user had told docker comes back in the end.
+    inside(
+        worker,
+        "mkdir /etc/docker && echo '{\"debug\": true}' >/etc/docker/daemon.json",
+    )
+    .await;
+    let text = format!(
+        "runtime: docker\ninsecure-registries: [registry.example:5000]\n\
+         config-extra-args: [{{name: container-engine, extra-args: {{--log-level: warn}}}}]\n\
+         masters:\n{}nodes:\n{}{}",
+        entry(master),
+        entries(&[master, worker]),
+        lists(&["docker-engine"]),
+    );
+    bench.begin(&text).await;
+
+    bench.hatchery(0, "deploy");
+    assert_ready(master, 2, "docker://20.10").await;
+    // The master takes no pods where there is another worker.
+    assert_pods_work(master, 1).await;
+    let told = inside(worker, "docker info; systemctl cat docker.service").await;
+    for words in ["registry.example:5000", "--log-level=warn"] {
+        assert!(told.contains(words), "{told}");
+    }
+    // Pods go on while docker is restarted.
+    let started = "docker inspect -f '{{.State.StartedAt}}' $(docker ps -q | sort) | sort";
+    let before = inside(worker, started).await;
+    inside(worker, "systemctl restart docker.service").await;
+    assert_eq!(before, inside(worker, started).await);
+
+    let again = bench.hatchery(0, "deploy");
+    assert!(again.contains("nothing had to be changed"), "{again}");
+    bench.cleanup().await;
+}
