@@ -64,7 +64,7 @@ impl Bench {
         self.before = self.look().await;
     }
 
-    /// Runs `hatchery COMMAND -f deploy.yaml`, which has to end with this.
+    /// Runs `hatchery COMMAND -f deploy.yaml`, which has to end with this; gives what it printed.
     pub(crate) fn hatchery(&self, code: i32, command: &str) -> String {
         let output = Command::new(Path::new(env!("CARGO_BIN_EXE_hatchery")))
             .args(command.split(' '))
@@ -75,10 +75,11 @@ impl Bench {
             .env_remove("SSH_AUTH_SOCK")
             .output()
             .unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        eprintln!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        eprintln!("{text}");
         assert_eq!(output.status.code(), Some(code), "{command}");
-        stdout
+        text
     }
 
     pub(crate) async fn cleanup(&self) {
