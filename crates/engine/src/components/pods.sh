@@ -52,7 +52,8 @@ fi
 cut -d ' ' -f 2 /proc/self/mounts |
   grep -E '^(/var/lib/kubelet/|/run/containerd/io\.containerd\.(runtime\.v2\.task/k8s\.io|grpc\.v1\.cri)/)' |
   sort -r | while IFS= read -r at; do umount -l "$(printf '%b' "$at")" 2>/dev/null; done
-for netns in /run/netns/cni-*; do
+# Docker forgets its handle on the machine's own namespace when pods end in a hurry.
+for netns in /run/netns/cni-* /run/docker/netns/default; do
   [ -e "$netns" ] && new "netns $netns" || continue
   umount -l "$netns" 2>/dev/null
   rm -f "$netns"

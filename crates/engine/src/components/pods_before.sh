@@ -12,6 +12,6 @@ around() {
   nft list tables 2>/dev/null | awk '{ print "nft-table", $2, $3 }'
   nft list chains 2>/dev/null | awk '$1 == "table" { t = $2 " " $3 } $1 == "chain" { print "nft-chain", t, $2 }'
   ip -o link show 2>/dev/null | awk '{ n = $2; sub(/[@:].*/, "", n); print "link", n }'
-  for n in /run/netns/*; do [ ! -e "$n" ] || echo "netns $n"; done
+  for n in /run/netns/* /run/docker/netns/*; do [ ! -e "$n" ] || echo "netns $n"; done
   ipvsadm -Sn 2>/dev/null | awk '$1 == "-A" { print "ipvs", $2, $3 }'
 }
