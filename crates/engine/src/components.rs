@@ -42,6 +42,9 @@ use crate::{
     wish::{Error, Issuer, Wishes},
 };
 
+/// The first try to lead often comes before a new API server knows anybody's rights. The next one is up to twice this later.
+pub(crate) const LEADER_RETRY: &str = "1s";
+
 /// Where certificates lie.
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
 /// The cluster's authority.

@@ -4,7 +4,7 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 use ipnet::IpNet;
 
-use super::{CA, PKI, Site, api_client};
+use super::{CA, LEADER_RETRY, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
@@ -62,8 +62,12 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("cluster-signing-key-file", format!("{PKI}/ca.key")),
         ("controllers", "*,bootstrapsigner,tokencleaner".into()),
         ("flex-volume-plugin-dir", VOLUME_PLUGINS.into()),
+        // The usual numbers keep its forty controllers waiting for their accounts for seconds.
+        ("kube-api-burst", "200".into()),
+        ("kube-api-qps", "100".into()),
         ("kubeconfig", KUBECONFIG.into()),
         ("leader-elect", "true".into()),
+        ("leader-elect-retry-period", LEADER_RETRY.into()),
         ("profiling", "false".into()),
         (
             "requestheader-client-ca-file",

@@ -133,6 +133,8 @@ cgroupDriver: {driver}
 clusterDNS: [{dns}]
 clusterDomain: {domain}
 eventRecordQPS: 5
+kubeAPIBurst: 100
+kubeAPIQPS: 50
 makeIPTablesUtilChains: true
 protectKernelDefaults: {protect}
 readOnlyPort: 0

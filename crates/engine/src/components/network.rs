@@ -33,17 +33,33 @@ pub(crate) fn flannel(cluster: &Cluster, images: &[String]) -> String {
         })
     };
     let daemon = called("flannel");
-    // Ours holds both.
-    let both = daemon.filter(|image| image.contains("hatchery/"));
-    let plugin = called("flannel-cni-plugin").or(both);
-    include_str!("../../../../fixtures/addons/flannel.yaml")
-        .replace(
-            "\"Network\": \"__POD_CIDR__\"",
-            &networks(cluster).join(", "),
-        )
-        .replace("__FLANNEL_IMAGE__", daemon.unwrap_or(FLANNEL_IMAGE))
-        .replace("__FLANNEL_PLUGIN_IMAGE__", plugin.unwrap_or(PLUGIN_IMAGE))
+    let mut text = include_str!("../../../../fixtures/addons/flannel.yaml").to_owned();
+    // Ours holds the plugin too.
+    if !daemon.is_some_and(|image| image.contains("hatchery/")) {
+        let plugin = called("flannel-cni-plugin").unwrap_or(PLUGIN_IMAGE);
+        let before = PLUGIN.replace("__FLANNEL_PLUGIN_IMAGE__", plugin);
+        text = text.replacen("      containers:\n", &before, 1);
+    }
+    text.replace(
+        "\"Network\": \"__POD_CIDR__\"",
+        &networks(cluster).join(", "),
+    )
+    .replace("__FLANNEL_IMAGE__", daemon.unwrap_or(FLANNEL_IMAGE))
 }
+
+/// Puts the plugin in its place, where it has an image of its own.
+const PLUGIN: &str = "      initContainers:
+      - name: install-plugin
+        image: __FLANNEL_PLUGIN_IMAGE__
+        imagePullPolicy: IfNotPresent
+        command: [/bin/sh, -ec, cp /flannel /host/bin/.flannel.new && mv /host/bin/.flannel.new /host/bin/flannel]
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities: {drop: [ALL]}
+        volumeMounts:
+        - {name: cni-bin, mountPath: /host/bin}
+      containers:
+";
 
 /// The pods' networks as flannel's `net-conf.json` names them: a member for each word.
 fn networks(cluster: &Cluster) -> Vec<String> {
@@ -208,6 +224,26 @@ mod tests {
         // What is right already is left alone.
         let mut ours = api::parse(&flannel(&dual(), &[])).unwrap();
         assert_eq!(fit(&dual(), &mut ours), [""; 0]);
+    }
+
+    #[test]
+    fn the_plugin_comes_from_where_it_is() {
+        let images = |brought: &[&str]| {
+            let brought: Vec<_> = brought.iter().map(|&image| image.to_owned()).collect();
+            let objects = api::parse(&flannel(&single(), &brought)).unwrap();
+            let pod = |object: &DynamicObject| object.data.pointer("/spec/template/spec").cloned();
+            let pod = objects.iter().find_map(pod).unwrap();
+            let lists = ["initContainers", "containers"].map(|list| pod[list].as_array().cloned());
+            let containers = lists.into_iter().flatten().flatten();
+            containers
+                .map(|container| container["image"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(images(&[]), [PLUGIN_IMAGE, FLANNEL_IMAGE]);
+        let ours = "docker.io/hatchery/flannel:v1";
+        assert_eq!(images(&["a/pause:3", ours]), [ours]);
+        let theirs = ["a:5000/flannel/flannel:v1", "a:5000/flannel-cni-plugin:v2"];
+        assert_eq!(images(&theirs), [theirs[1], theirs[0]]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 
-use super::{CA, PKI, Site, api_client};
+use super::{CA, LEADER_RETRY, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
@@ -36,6 +36,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("bind-address", "127.0.0.1"),
         ("kubeconfig", KUBECONFIG),
         ("leader-elect", "true"),
+        ("leader-elect-retry-period", LEADER_RETRY),
         ("profiling", "false"),
     ])
     .overridden(site.extra(Component::KubeScheduler))

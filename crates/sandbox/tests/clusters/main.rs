@@ -121,7 +121,6 @@ fn network_addon(set: &Set) -> String {
     template
         .replace("__POD_CIDR__", POD_CIDR)
         .replace("__FLANNEL_IMAGE__", &set.flannel_image())
-        .replace("__FLANNEL_PLUGIN_IMAGE__", &set.flannel_image())
 }
 
 /// Nodes become Ready through the network addon, then the trial pods do, reachable by their
