@@ -1,7 +1,12 @@
 //! The shape on which eggo was measured: Kubernetes 1.20.2, three masters that are also workers, two more workers, a
 //! load balancer.
 
-use hatchery_sandbox::{fixtures, lab::Options};
+use std::{path::Path, process::Command};
+
+use hatchery_sandbox::{
+    fixtures::{self, Fixtures},
+    lab::Options,
+};
 
 use crate::{assert_ready, cleanup, deploy, place::Place};
 
@@ -11,15 +16,14 @@ const EGGO: f64 = 132.8;
 const EGGO_CLEANUP: f64 = 14.8;
 
 pub(crate) async fn beside_eggo() {
-    let fixtures = fixtures::ensure(&["packages-classic"]).await.unwrap();
+    let fixtures = fixtures::ensure(&["classic"]).await.unwrap();
     let place = Place::bare(Options::new("bench".parse().unwrap(), 6)).await;
     println!("HA with set classic, on 6 machines");
-    place.write(&text(
-        &place,
-        &fixtures
-            .path("packages-classic/deb.tar.gz")
-            .to_string_lossy(),
-    ));
+    let archive = place.lab.home().join("package.tar.gz");
+    pack(&fixtures, &archive);
+    let size = std::fs::metadata(&archive).unwrap().len() / 1_000_000;
+    println!("  a package of {size} MB; eggo's had 152");
+    place.write(&text(&place, &archive.to_string_lossy()));
     let first = deploy(&place, "from bare machines");
     println!("{}", first.table());
     println!(
@@ -37,18 +41,39 @@ pub(crate) async fn beside_eggo() {
     );
 }
 
+/// As eggo had it: the programs of these roles, and no image but what the cluster itself needs.
+fn pack(fixtures: &Fixtures, archive: &Path) {
+    let script = "set -e -o pipefail; cd \"$(mktemp -d)\"; trap 'rm -rf \"$PWD\"' EXIT
+        mkdir bin image file pkg
+        tar -xzf \"$1/packages-classic/classic.tar.gz\" -C bin --exclude='docker*' --exclude=images.tar --exclude=addons
+        cp \"$1/packages-classic/addons/flannel.yaml\" file
+        cp \"$1\"/packages-classic/apt/nginx_*.deb pkg
+        cp \"$1/images-classic/pause.tar\" \"$1/images-classic/flannel.tar\" image
+        tar -c * | pigz >\"$2\"";
+    let done = Command::new("bash")
+        .args(["-c", script, "pack"])
+        .args([fixtures.items(), archive])
+        .status();
+    assert!(done.unwrap().success());
+}
+
 fn text(place: &Place, archive: &str) -> String {
     let entries = |range: std::ops::Range<usize>| -> String {
         let machines = place.lab.machines[range].iter();
         machines
-            .map(|machine| format!("- {{name: {}, ip: {}}}\n", machine.name, machine.address))
+            .map(|machine| {
+                format!(
+                    "- {{name: {}, ip: {}, arch: amd64}}\n",
+                    machine.name, machine.address
+                )
+            })
             .collect()
     };
     let balancer = &place.lab.machines[5];
     format!(
         "cluster-id: bench\nusername: {}\nprivate-key-path: {}\nruntime: containerd\n\
-         masters:\n{}nodes:\n{}loadbalance: {{name: {}, ip: {}, bind-port: 8443}}\n\
-         {REST}package-src: {{type: tar.gz, x86src: {archive}}}\n",
+         masters:\n{}workers:\n{}loadbalance: {{name: {}, ip: {}, bind-port: 8443}}\n\
+         {REST}install:\n  package-source: {{type: tar.gz, srcpath: {{amd64: {archive}}}}}\n{INSTALL}",
         place.lab.settings.user,
         place.lab.key().display(),
         entries(0..3),
@@ -67,30 +92,18 @@ service:
 network:
   podcidr: 10.244.0.0/16
   plugin: flannel
-  plugin-args: {\"NetworkYamlPath\": \"/etc/kubernetes/addons/flannel.yaml\"}
 pause-image: k8s.gcr.io/pause:3.2
 network-plugin: cni
-cni-bin-dir: /usr/libexec/cni,/opt/cni/bin
-pacakges:
-  etcd:
-  - {name: etcd, type: pkg}
-  master:
-  - {name: kubernetes-client, type: pkg}
-  - {name: kubernetes-master, type: pkg}
-  - {name: coredns, type: pkg}
-  - {name: addons, type: binary, dstpath: /etc/kubernetes}
-  node:
-  - {name: libnetfilter_cthelper, type: pkg}
-  - {name: libnetfilter_cttimeout, type: pkg}
-  - {name: libnetfilter_queue, type: pkg}
-  - {name: conntrack-tools, type: pkg}
-  - {name: socat, type: pkg}
-  - {name: containernetworking-plugins, type: pkg}
-  - {name: kubernetes-client, type: pkg}
-  - {name: kubernetes-node, type: pkg}
-  - {name: kubernetes-kubelet, type: pkg}
-  - {name: containerd, type: pkg}
-  - {name: runc, type: pkg}
-  loadbalance:
-  - {name: nginx, type: pkg}
+cni-bin-dir: /opt/cni/bin
+";
+
+const INSTALL: &str = "  etcd: [{name: 'etcd,etcdctl', type: bin, dst: /usr/bin}]
+  kubernetes-master: [{name: 'kube-apiserver,kube-controller-manager,kube-scheduler,kubectl', type: bin, dst: /usr/bin}]
+  kubernetes-worker: [{name: 'kubelet,kube-proxy,kubectl', type: bin, dst: /usr/bin}]
+  container: [{name: 'containerd,containerd-shim-runc-v2,ctr,runc', type: bin, dst: /usr/bin}]
+  network: [{name: 'bridge,host-local,loopback,portmap', type: bin, dst: /opt/cni/bin}]
+  image: [{name: 'pause.tar,flannel.tar', type: image}]
+  dns: [{name: coredns, type: bin, dst: /usr/bin}]
+  loadbalance: [{name: nginx, type: pkg}]
+  addition: {master: [{name: flannel.yaml, type: yaml}]}
 ";
