@@ -39,6 +39,7 @@ mod name;
 mod properties;
 mod recall;
 mod selection;
+mod spool;
 mod stream;
 mod survey;
 
@@ -48,12 +49,12 @@ use std::{
     io::{self, BufReader, Read},
     os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::{Deserialize, Serialize};
 use snafu::{ResultExt as _, ensure};
 
-use self::error::{ChangedSnafu, NotAFileSnafu, OpenSnafu};
 pub use self::{
     compression::Compression,
     entry::{Digest, Entry, Kind},
@@ -65,6 +66,10 @@ pub use self::{
     recall::Survey,
     survey::survey,
 };
+use self::{
+    error::{ChangedSnafu, NotAFileSnafu, OpenSnafu},
+    spool::Spool,
+};
 
 /// An archive whose entries are known and sound. It can be read by several threads at once.
 #[derive(Debug)]
@@ -75,6 +80,7 @@ pub struct Archive {
     compression: Compression,
     index: Index,
     limits: Limits,
+    spool: Arc<Spool>,
 }
 
 /// What tells that a file is still the one that was read.
@@ -110,6 +116,7 @@ impl Archive {
             compression,
             index,
             limits,
+            spool: Arc::default(),
         })
     }
 
@@ -139,8 +146,8 @@ impl Archive {
     /// The last bytes of a file are only handed over when all of it has the digest of the index:
     /// a consumer that got as many bytes as [`Kind::File`] promises got the right ones.
     ///
-    /// A compressed archive is unpacked once, up to the last wanted file; once more for each
-    /// further wanted name of the same file (hard links).
+    /// A compressed archive is unpacked once for all who read it, up to the last file that one of them wants, into a
+    /// file without a name in `/var/tmp`. Where there is no room for that, everybody unpacks it for himself.
     pub fn read_selected(
         &self,
         wanted: &BTreeSet<String>,

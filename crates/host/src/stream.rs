@@ -1,5 +1,5 @@
 //! A task's bytes on their way: a tar archive whose first entry is the script and whose last says that nothing is
-//! missing. Contents are read while they are sent and never lie on the control machine's disk.
+//! missing. Contents are read while they are sent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,6 @@
 //! What a survey found, to be kept, so that an archive need not be read whole a second time.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,7 @@ impl Archive {
             compression: survey.compression,
             index,
             limits,
+            spool: Arc::default(),
         }))
     }
 }

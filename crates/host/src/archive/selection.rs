@@ -12,7 +12,9 @@ use super::{
     Archive, Compression, Digest, Entry, Error, Kind, Place,
     compression::unpack,
     error::{ChangedEntrySnafu, MissingSnafu, NoContentsSnafu, PassOnSnafu, ReadSnafu},
-    name, survey,
+    name,
+    spool::{Extent, Packed},
+    survey,
 };
 
 /// A file to hand over.
@@ -70,8 +72,34 @@ pub(super) fn passes<'a>(
     Ok(passes)
 }
 
-/// Hands over the files of one pass.
+/// Hands over the files of one pass: those that others want too are unpacked once.
 pub(super) fn read(
+    archive: &Archive,
+    pass: &[Item<'_>],
+    each: &mut impl FnMut(&Entry, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), Error> {
+    let mut rest = pass;
+    if archive.compression != Compression::None {
+        archive.spool.want(pass.iter().map(Item::extent), || {
+            Ok(Packed {
+                file: archive.file.try_clone()?,
+                compression: archive.compression,
+                window: archive.limits.zstd_window_log,
+            })
+        });
+        while let [item, others @ ..] = rest
+            && let Some((kept, at)) = archive.spool.get(item.extent())
+        {
+            let mut stream = BufReader::with_capacity(survey::BUFFER, Place::new(&kept, at));
+            hand_over(archive, item, &mut stream, each)?;
+            rest = others;
+        }
+    }
+    unpacked(archive, rest, each)
+}
+
+/// Hands over what nobody else has unpacked.
+fn unpacked(
     archive: &Archive,
     pass: &[Item<'_>],
     each: &mut impl FnMut(&Entry, &mut dyn Read) -> io::Result<()>,
@@ -94,6 +122,12 @@ pub(super) fn read(
         position = offset + item.size;
     }
     Ok(())
+}
+
+impl Item<'_> {
+    fn extent(&self) -> Extent {
+        (self.entry.offset, self.size)
+    }
 }
 
 fn hand_over(
