@@ -5,6 +5,7 @@
 
 mod graph;
 mod hooks;
+mod manifest;
 mod note;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,10 @@ use hatchery_spec::{
 use snafu::Snafu;
 
 use self::graph::Graph;
-pub use self::graph::{Task, TaskId};
-use kube::api::DynamicObject;
+pub use self::{
+    graph::{Task, TaskId},
+    manifest::{Manifest, Workload},
+};
 
 use crate::{
     api,
@@ -46,15 +49,6 @@ pub struct Basis<'a> {
     pub manifests: &'a [Manifest],
     /// References of all images that the archives bring.
     pub images: &'a [String],
-}
-
-/// Objects to apply, from one file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Manifest {
-    /// Where they come from.
-    pub name: String,
-    /// The objects.
-    pub objects: Vec<DynamicObject>,
 }
 
 /// What is to be done.
@@ -104,17 +98,6 @@ pub struct Node {
     pub labels: Vec<Label>,
     /// Taints that it is to have.
     pub taints: Vec<Taint>,
-}
-
-/// Something that runs in pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    /// Of which kind.
-    pub kind: api::Workload,
-    /// Where.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
 }
 
 /// Why there is no plan.
@@ -384,24 +367,5 @@ fn runtime(cluster: &Cluster) -> Part {
         RuntimeKind::Containerd => containerd::wishes,
         RuntimeKind::Docker => docker::wishes,
         RuntimeKind::Isulad => isulad::wishes,
-    }
-}
-
-impl Manifest {
-    /// What of it runs in pods.
-    fn workloads(&self) -> Vec<Workload> {
-        let workload = |object: &DynamicObject| {
-            let kind = api::Workload::of_kind(&object.types.as_ref()?.kind)?;
-            Some(Workload {
-                kind,
-                namespace: object
-                    .metadata
-                    .namespace
-                    .clone()
-                    .unwrap_or_else(|| "default".into()),
-                name: object.metadata.name.clone()?,
-            })
-        };
-        self.objects.iter().filter_map(workload).collect()
     }
 }

@@ -278,11 +278,16 @@ impl<'a> Run<'a> {
                     // Every request is whole in itself, so it may end between any two.
                     () = self.stopped() => return Err(Trouble::Stopped),
                 };
-                let changes = asked.map_err(|error| Trouble::Failed {
-                    remedy: error.remedy(),
-                    reason: error.to_string(),
-                })?;
-                Done { changes, bytes: 0 }
+                match asked {
+                    Ok(changes) => Done { changes, bytes: 0 },
+                    Err(error) => {
+                        let said = self.kubelets(work, &error).await;
+                        return Err(Trouble::Failed {
+                            remedy: error.remedy(),
+                            reason: format!("{error}{said}"),
+                        });
+                    }
+                }
             }
         };
         (self.tell)(Event::Finished {

@@ -4,6 +4,7 @@
 //! task that the machine does not know, or that died there, is sent again: every operation may be repeated.
 
 mod error;
+mod last_words;
 mod managed;
 mod offered;
 mod outcome;

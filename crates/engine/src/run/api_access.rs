@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::select_ok;
+use hatchery_host::path::Word;
 use hatchery_spec::cluster::Role;
 use time::OffsetDateTime;
 
@@ -10,10 +11,16 @@ use super::Run;
 use crate::{
     api::{self, Access, Address, Api},
     components::control_plane,
+    plan::ApiWork,
 };
 
 /// A master is asked so much later than the one before it, so that the first one answers where it can.
 const HEAD_START: Duration = Duration::from_secs(2);
+
+/// So many kubelets are asked what is wrong; it is mostly the same everywhere.
+const KUBELETS: usize = 3;
+/// Each has so long.
+const ANSWER: Duration = Duration::from_secs(10);
 
 impl Run<'_> {
     /// How many machines are left out whose nodes the cluster knows.
@@ -28,6 +35,32 @@ impl Run<'_> {
             .iter()
             .filter(|node| missing.contains(&node.name.as_str()));
         Ok(absent.count())
+    }
+
+    /// What kubelets have to say whose nodes were waited for in vain, a line each.
+    pub(super) async fn kubelets(&self, work: &ApiWork, error: &api::Error) -> String {
+        let (ApiWork::Nodes(nodes), api::Error::Deadline { last, .. }) = (work, error) else {
+            return String::new();
+        };
+        let Ok(kubelet) = Word::new("kubelet.service") else {
+            return String::new();
+        };
+        let mut told = String::new();
+        let late = nodes
+            .iter()
+            .filter(|node| last.contains(&format!("{}: ", node.name)));
+        for node in late.take(KUBELETS) {
+            let mut machines = self.cluster.machines().iter();
+            let place = machines.position(|machine| machine.name.as_str() == node.name);
+            let Some(machine) = place.and_then(|place| self.machines.get(place)) else {
+                continue;
+            };
+            let words = machine.last_words(&kubelet, ANSWER).await;
+            for line in words.unwrap_or_default().lines() {
+                told += &format!("\n  kubelet on {}: {line}", node.name);
+            }
+        }
+        told
     }
 
     /// The cluster's API, by way of the first master that leads there.
