@@ -1166,10 +1166,11 @@ image() {
   case $phase in
   look)
     need=
-    list_images "$3" >/dev/null 2>&1 || need=runtime-does-not-answer
-    if [ -z "$need" ]; then
-      present=$nl$(list_images "$3")$nl
+    if present=$(list_images "$3"); then
+      present=$nl$present$nl
       for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) need="${need:-absent} $ref" ;; esac; done
+    else
+      need=runtime-does-not-answer
     fi
     needs "$1" "$need"
     ;;
@@ -1201,9 +1202,14 @@ image() {
   esac
 }
 
+# Without its socket `ctr` would try for ten seconds.
+containerd_listens() {
+  [ -S /run/containerd/containerd.sock ]
+}
+
 list_images() {
   case $1 in
-  containerd) ctr -n k8s.io images ls -q ;;
+  containerd) containerd_listens && ctr -n k8s.io images ls -q ;;
   docker) docker image ls --format '{{.Repository}}:{{.Tag}}' ;;
   isulad) isula images | sed '1d;s/^\([^ ]*\)  *\([^ ]*\) .*/\1:\2/' ;;
   esac 2>/dev/null </dev/null
@@ -1616,7 +1622,7 @@ restore_zone() {
 restore_image() {
   for ref in $l_name; do
     case $l_extra in
-    containerd) ctr -n k8s.io images rm "$ref" ;;
+    containerd) ! containerd_listens || ctr -n k8s.io images rm "$ref" ;;
     docker) docker image rm "$ref" ;;
     isulad) isula rmi "$ref" ;;
     esac >/dev/null 2>&1 </dev/null 9>&- || :
