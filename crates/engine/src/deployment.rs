@@ -97,7 +97,10 @@ pub async fn survey(
     let missing = match missing::left_out(cluster, &replies) {
         Ok(missing) => missing,
         Err(needed) => {
-            findings.insert(0, needed);
+            // Behind the reasons why it did not answer.
+            let errors = findings.iter();
+            let errors = errors.take_while(|one| one.severity == Severity::Error);
+            findings.insert(errors.count(), needed);
             Vec::new()
         }
     };

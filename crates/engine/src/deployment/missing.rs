@@ -37,7 +37,7 @@ pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize
     let (why, remedy) = if running == 0 {
         (
             "a cluster is made with all its masters, etcd members and its load balancer".to_owned(),
-            "bring it up and run again, or take it out of the deploy file",
+            "see to it that it answers and run again, or take it out of the deploy file",
         )
     } else {
         (
@@ -46,7 +46,7 @@ pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize
                  more than half of the members and one master have to be",
                 cluster.masters().len()
             ),
-            "bring it up and run again",
+            "see to it that it answers, and run again",
         )
     };
     Err(Finding {
