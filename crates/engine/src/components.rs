@@ -39,7 +39,7 @@ use hatchery_spec::{
 use crate::{
     package::Installation,
     versions::{Feature, Versions},
-    wish::{Error, Issuer, Wishes},
+    wish::{Error, Issuer, Secret, Wishes},
 };
 
 /// The first try to lead often comes before a new API server knows anybody's rights. The next one is up to twice this later.
@@ -164,6 +164,11 @@ impl<'a> Site<'a> {
 /// An address with a port, as URLs want it.
 pub(crate) fn host_port(address: IpAddr, port: u16) -> String {
     std::net::SocketAddr::new(address, port).to_string()
+}
+
+/// By what a machine knows the API and everybody else in the cluster.
+pub(crate) fn authority(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    wishes.secret(CA, Secret::Certificate(Issuer::Cluster))
 }
 
 /// A program's way to the API: a client certificate at `BASE.crt`, and a kubeconfig that names it. Who it is, is the

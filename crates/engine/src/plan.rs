@@ -27,12 +27,12 @@ pub use self::{
 use crate::{
     api,
     components::{
-        Site, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy, kubelet,
-        load_balancer, machine, network, pods, rbac,
+        Site, authority, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy,
+        kubelet, load_balancer, machine, network, pods, rbac,
     },
     package::Installation,
     taints,
-    versions::Versions,
+    versions::{Feature, Versions},
     wish::{self, Wish, Wishes},
 };
 
@@ -118,8 +118,11 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
         graph: Graph::default(),
         notes: note::archived_images(basis).into_iter().collect(),
     };
-    maker.machines()?;
-    let ready = maker.api();
+    maker.foundation()?;
+    let mut workloads = Vec::new();
+    let applied = maker.objects(&mut workloads);
+    maker.others(&applied)?;
+    let ready = maker.nodes(&applied, workloads);
     maker.postjoin(ready)?;
     Ok(Plan {
         tasks: maker.graph.tasks,
@@ -137,8 +140,8 @@ struct Maker<'a> {
 type Part = fn(&Site<'_>, &mut Wishes) -> Result<(), wish::Error>;
 
 impl<'a> Maker<'a> {
-    fn machines(&mut self) -> Result<(), Error> {
-        let cluster = self.basis.cluster;
+    /// What comes before anybody can ask the API for something.
+    fn foundation(&mut self) -> Result<(), Error> {
         for (place, node) in self.present(|_| true) {
             self.prepare(place, node)?;
             self.hooks(place, node)?;
@@ -161,17 +164,20 @@ impl<'a> Maker<'a> {
                 &[load_balancer::wishes],
             )?;
         }
-        let etcds = self.all("etcd", Role::Etcd);
-        for (place, node) in self.present(|node| node.is(Role::Master)) {
-            let needs = [self.prepared(place), etcds.clone()].concat();
-            let mut parts: Vec<Part> = vec![control_plane::wishes];
-            if cluster.dns.coredns == CoreDns::Binary {
-                parts.push(coredns::wishes);
-            }
-            self.add(place, node, "master", &needs, &parts)?;
+        // One API server fills the empty database; several would wait for each other. It begins as soon as etcd does, since
+        // everybody waits for it.
+        if let Some((place, node)) = self.masters().first() {
+            self.master(*place, node, &[])?;
         }
+        Ok(())
+    }
+
+    /// Nodes, and masters beside the first. A machine does one thing at a time, and a cluster can do without a second
+    /// master for a while: images and kubelets come before it.
+    fn others(&mut self, applied: &[TaskId]) -> Result<(), Error> {
+        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
+        let up = self.api_server();
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
-            // A machine does one thing at a time, and everybody waits for etcd and the API: they come before images.
             let needs = [
                 self.prepared(place),
                 self.of("etcd", place),
@@ -188,39 +194,56 @@ impl<'a> Maker<'a> {
                 &[network::wishes, runtime(cluster)],
             )?;
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
-            let needs = [
-                self.of("runtime", place),
-                self.all("load-balancer", Role::LoadBalancer),
-                self.api_server(),
-            ]
-            .concat();
-            self.add(
-                place,
-                node,
-                "worker",
-                &needs,
-                &[kubelet::wishes, kube_proxy::wishes],
-            )?;
+            let balancers = self.all("load-balancer", Role::LoadBalancer);
+            let needs = [self.of("runtime", place), balancers, up.clone()].concat();
+            let parts: [Part; 3] = if versions.has(Feature::ProxyWantsNode) {
+                [authority, kubelet::wishes, kube_proxy::wishes]
+            } else {
+                // A pod that asks for a Service before there is one is not answered, and tries again much later.
+                [authority, kube_proxy::wishes, kubelet::wishes]
+            };
+            self.add(place, node, "worker", &needs, &parts)?;
+        }
+        for (place, node) in self.masters().into_iter().skip(1) {
+            let api = applied.first().copied().into_iter().collect();
+            let after = [up.clone(), api, self.of("worker", place)].concat();
+            self.master(place, node, &after)?;
+        }
+        Ok(())
+    }
+
+    fn masters(&self) -> Vec<(usize, &'a Machine)> {
+        self.present(|node| node.is(Role::Master))
+    }
+
+    fn master(&mut self, place: usize, node: &Machine, after: &[TaskId]) -> Result<(), Error> {
+        let needs = [self.prepared(place), self.all("etcd", Role::Etcd)].concat();
+        let mut parts: Vec<Part> = vec![control_plane::wishes];
+        if self.basis.cluster.dns.coredns == CoreDns::Binary {
+            parts.push(coredns::wishes);
+        }
+        self.add(place, node, "master", &needs, &parts)?;
+        if let Some(task) = self.graph.tasks.last_mut() {
+            task.after = after.to_vec();
         }
         Ok(())
     }
 
     /// The first master that there is.
     fn api_server(&self) -> Vec<TaskId> {
-        let masters = self.present(|node| node.is(Role::Master));
-        let first = masters.first();
-        first
+        let masters = self.masters();
+        masters
+            .first()
             .map(|(place, _)| self.of("master", *place))
             .unwrap_or_default()
     }
 
-    /// Gives the task that waits for the nodes.
-    fn api(&mut self) -> Option<TaskId> {
+    /// What the API is told, our own first.
+    fn objects(&mut self, workloads: &mut Vec<Workload>) -> Vec<TaskId> {
         let (cluster, versions) = (self.basis.cluster, self.basis.versions);
         let up = self.api_server();
         let mut own = vec![("access rights", rbac::manifest())];
         let user: Vec<_> = self.basis.manifests.to_vec();
-        let mut workloads = Vec::new();
         let plugin = cluster.pods.plugin.as_ref();
         // The user's own manifest of a plugin counts.
         let has_own = user
@@ -253,6 +276,12 @@ impl<'a> Maker<'a> {
             let title = format!("addon {}", manifest.name);
             applied.push(self.graph.api(&title, &up, ApiWork::Apply(vec![manifest])));
         }
+        applied
+    }
+
+    /// Gives the task that waits for the nodes.
+    fn nodes(&mut self, applied: &[TaskId], workloads: Vec<Workload>) -> Option<TaskId> {
+        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
         let mut nodes = Vec::new();
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
             nodes.extend(self.of("worker", place).into_iter().map(|task| Node {
@@ -272,7 +301,7 @@ impl<'a> Maker<'a> {
         let workers: Vec<_> = nodes.iter().map(|node| node.task).collect();
         let nodes = self
             .graph
-            .api_after("nodes ready", &applied, &workers, ApiWork::Nodes(nodes));
+            .api_after("nodes ready", applied, &workers, ApiWork::Nodes(nodes));
         if !workloads.is_empty() {
             self.graph
                 .api("pods ready", &[nodes], ApiWork::RolledOut(workloads));

@@ -36,6 +36,10 @@ pub enum Feature {
     RuntimeEndpointInConfiguration,
     /// The kubelet refuses control groups v1 unless told.
     RefusesCgroupV1,
+    /// The kubelet tells at once when it has become ready, not with its next report.
+    TellsReadiness,
+    /// kube-proxy asks for its node, and waits where there is none yet.
+    ProxyWantsNode,
     /// Anonymous requests can be let through to single paths.
     AnonymousConditions,
     /// The taint and label of masters are called `control-plane`.
@@ -51,11 +55,13 @@ pub enum Feature {
 }
 
 /// From which minor version, and until which (exclusively).
-const FEATURES: [(Feature, u32, u32); 10] = [
+const FEATURES: [(Feature, u32, u32); 12] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
     (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
     (Feature::RefusesCgroupV1, 31, NEVER),
+    (Feature::TellsReadiness, 26, NEVER),
+    (Feature::ProxyWantsNode, 28, NEVER),
     (Feature::AnonymousConditions, 34, NEVER),
     (Feature::ControlPlaneTaint, 24, NEVER),
     (Feature::MasterTaint, 0, 25),

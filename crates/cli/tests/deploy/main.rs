@@ -146,6 +146,7 @@ async fn killed_and_run_again() {
         let nodes = bench.kubectl("get nodes --no-headers").await;
         assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");
         bench.hatchery(0, "cleanup --yes");
+        println!("round {round}: stopped after {after:?}, went on, cleaned up");
     }
 }
 

@@ -20,12 +20,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     let base = format!("{PKI}/coredns");
     let request = Request::client(USER);
     api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
-    let more = format!("        kubeconfig {KUBECONFIG} default\n");
-    wishes.file(
-        COREFILE,
-        0o644,
-        corefile(site.cluster, &more, &upstream(site)),
-    )?;
+    let text = corefile(site.cluster, Some(KUBECONFIG), &upstream(site));
+    wishes.file(COREFILE, 0o644, text)?;
     let start = systemd_word(&site.program("coredns"));
     let unit = Service {
         description: "CoreDNS",
@@ -51,19 +47,24 @@ fn upstream(site: &Site<'_>) -> String {
     words.join(" ")
 }
 
-fn corefile(cluster: &Cluster, kubernetes: &str, upstream: &str) -> String {
+/// With a kubeconfig for a service, without one for pods.
+fn corefile(cluster: &Cluster, kubeconfig: Option<&str>, upstream: &str) -> String {
     let domain = cluster.dns.domain.as_str();
     let forward = if upstream.is_empty() {
         String::new()
     } else {
         format!("    forward . {upstream} {{\n        max_concurrent 1000\n    }}\n")
     };
+    let (health, kubernetes) = match kubeconfig {
+        // Pods answer for a while after they are told to end: it takes time until nobody asks them any more. A service's
+        // address does not go away with it.
+        None => (" {\n        lameduck 5s\n    }", String::new()),
+        Some(path) => ("", format!("        kubeconfig {path} default\n")),
+    };
     format!(
         ".:53 {{
     errors
-    health {{
-        lameduck 5s
-    }}
+    health{health}
     ready
     kubernetes {domain} in-addr.arpa ip6.arpa {{
 {kubernetes}        pods insecure
@@ -90,7 +91,7 @@ pub(crate) fn manifest(cluster: &Cluster, versions: &Versions, images: &[String]
             replicas,
         } => {
             let image = image(images, image_version);
-            let corefile = corefile(cluster, "", "/etc/resolv.conf");
+            let corefile = corefile(cluster, None, "/etc/resolv.conf");
             text += &pods(&image, *replicas, &corefile);
             text += &service(&address, "\n  selector: {k8s-app: kube-dns}");
         }

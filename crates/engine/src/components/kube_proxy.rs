@@ -1,6 +1,6 @@
 //! kube-proxy, on each worker.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hatchery_pki::Request;
 use hatchery_spec::cluster::{Arguments, Component, KubeProxyMode};
@@ -10,6 +10,7 @@ use super::{CA, PKI, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
+    versions::Feature,
     wish::{Error, Wishes},
 };
 
@@ -59,9 +60,11 @@ fn configuration(site: &Site<'_>) -> String {
         KubeProxyMode::Ipvs => "ipvs",
         KubeProxyMode::Nftables => "nftables",
     };
-    let everywhere = match site.node.address {
-        IpAddr::V4(_) => "0.0.0.0",
-        IpAddr::V6(_) => "::",
+    // Where it is told its address it need not wait for the node.
+    let address = match site.node.address {
+        own if !site.versions.has(Feature::ProxyWantsNode) => own,
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let cidrs: Vec<_> = site
         .cluster
@@ -73,7 +76,7 @@ fn configuration(site: &Site<'_>) -> String {
     let mut configuration = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
-        "bindAddress": everywhere,
+        "bindAddress": address,
         "clientConnection": {"kubeconfig": KUBECONFIG},
         "clusterCIDR": cidrs.join(","),
         "hostnameOverride": site.node.name.as_str(),

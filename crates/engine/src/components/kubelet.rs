@@ -17,7 +17,7 @@ use crate::{
     taints,
     unit_file::Service,
     versions::Feature,
-    wish::{Error, Issuer, Secret, Wishes},
+    wish::{Error, Issuer, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/kubernetes/kubelet_config.yaml";
@@ -27,9 +27,6 @@ const RESOLVER: &str = "/etc/kubernetes/resolv.conf";
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let (client, serving) = (format!("{PKI}/kubelet-client"), format!("{PKI}/kubelet"));
     let user = format!("system:node:{}", site.node.name);
-    if !site.node.is(hatchery_spec::cluster::Role::Master) {
-        wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
-    }
     let request = Request::client(user.as_str()).in_group("system:nodes");
     api_client(site, wishes, &site.api(), KUBECONFIG, &client, request)?;
     if site.cluster.kubelet.serving_certificate {
@@ -165,6 +162,10 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
     }
     if site.has_cgroup_v1() && site.versions.has(Feature::RefusesCgroupV1) {
         text += "failCgroupV1: false\n";
+    }
+    if !site.versions.has(Feature::TellsReadiness) {
+        // It looks at itself more often than every ten seconds, and tells as rarely as ever unless something changed.
+        text += "nodeStatusReportFrequency: 5m0s\nnodeStatusUpdateFrequency: 3s\n";
     }
     if site.is_container() {
         // How full the disk is, is the outer machine's affair: images that came from archives would be thrown away

@@ -5,7 +5,7 @@ set -u
 new() {
   ! grep -qxF -e "$1" "$mark"
 }
-for unit in kubelet kube-proxy; do systemctl stop "$unit.service" 2>/dev/null; done
+systemctl stop kubelet.service kube-proxy.service 2>/dev/null
 if command -v docker >/dev/null && systemctl -q is-active docker.service 2>/dev/null; then
   ids=$(docker ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
   # shellcheck disable=SC2086 # ids have no spaces
@@ -37,14 +37,14 @@ if [ -n "$found" ]; then
   for shim in $found; do children="$children $(below "$shim")"; done
   # shellcheck disable=SC2086 # numbers
   kill -9 $found $children 2>/dev/null
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
+  for pause in 0.05 0.1 0.2 0.2 0.2 0.2 0.2 0.2 0.2 0.2 0.2; do
     alive=
     for pid in $found $children; do
       IFS= read -r line 2>/dev/null <"/proc/$pid/stat" || continue
       case ${line##*) } in Z* | X*) ;; *) alive=1 ;; esac
     done
     [ -n "$alive" ] || break
-    sleep 0.2
+    sleep "$pause"
   done
 fi
 
@@ -69,14 +69,11 @@ for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
 done
 
 # Devices of the network plugins, those of pods with the bridge that they are on.
-links() {
-  ip -o link show "$@" 2>/dev/null | sed 's/^[0-9]*: //;s/[@:].*//'
-}
-{
-  links master cni0
-  for link in cni0 flannel.1 flannel-v6.1 kube-ipvs0 nodelocaldns vxlan.calico; do links dev "$link"; done
-  links type veth | grep '^cali'
-} | while IFS= read -r link; do
+ip -o link show 2>/dev/null | awk '
+  { name = $2; sub(/[@:].*/, "", name) }
+  / master cni0 / || name ~ /^(cni0|flannel\.1|flannel-v6\.1|kube-ipvs0|nodelocaldns|vxlan\.calico)$/ ||
+    (name ~ /^cali/ && $2 ~ /@/) { print name }
+' | while IFS= read -r link; do
   ! new "link $link" || ip link delete "$link" 2>/dev/null
 done
 

@@ -1,8 +1,15 @@
 # shellcheck shell=sh
 # around: what of the network is there, a line each. What was there before a cluster is nobody's but its owner's.
 variants() {
-  for v in iptables-legacy iptables-nft iptables ip6tables-legacy ip6tables-nft ip6tables; do
-    ! command -v "$v-save" >/dev/null || echo "$v"
+  for family in iptables ip6tables; do
+    known=
+    for v in "$family-legacy" "$family-nft" "$family"; do
+      # The short name is mostly one of the others.
+      at=$(command -v "$v-save") && real=$(readlink -f "$at") || continue
+      case " $known " in *" $real "*) continue ;; esac
+      known="$known $real"
+      echo "$v"
+    done
   done
 }
 around() {

@@ -1341,6 +1341,8 @@ apply() {
   } 3<<STAT
 $([ -z "$changed" ] || eval "stat -c '$form' $changed" 2>/dev/null)
 STAT
+  # By itself the kernel begins half a minute later, when whoever writes has to wait for all that has come together.
+  [ -z "$changed" ] || sync </dev/null >/dev/null 2>&1 3<&- 4>&- 5<&- 9>&- &
   finish ok
 }
 
@@ -1376,16 +1378,19 @@ undo() {
   done
   chosen=$(printf '%s' "$chosen" | sort -rn)
   # Units stop while their files are there, and start when these are what they were.
-  stuck=
-  each unit stop_unit
-  packages= later=
+  stuck= stopping= disabling= forgotten=
+  each unit gather_unit
+  stop_units
+  packages= later= gone= gathering=other
   case $chosen in *' package '*) purging=1 ;; *) purging= ;; esac
   each other restore
+  remove_gathered
   remove_packages
   clear_leftovers
   restore_again
-  [ -z "$chosen" ] || within 60 systemctl daemon-reload || :
+  case $reload,$chosen in *' package '* | *' unit '* | 1,*) within 60 systemctl daemon-reload || : ;; esac
   each unit restore_unit
+  forget_put_back
   # Only without any record left is nothing of ours here.
   for f in "$S"/record/*; do
     case $f in *@* | *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
@@ -1430,9 +1435,22 @@ each() {
   set +f
 }
 
+# Keys are of one length, so none begins with another.
 forget() {
-  rm -rf "$S/record/$1" "$S/record/$1".orig "$S/record/$1".is "$S/record/$1".text "$S/record/$1".list \
-    "$S/record/$1".pending "$S/record/$1".undo "$S/record/$1".zone "$S/record/$1"@*
+  rm -rf "$S/record/$1"*
+}
+
+# put_back KEY: to be forgotten with others. Whoever dies before that puts it back again, which changes nothing.
+put_back() {
+  forgotten="$forgotten $1"
+  [ "${#forgotten}" -lt 2500 ] || forget_put_back
+}
+
+forget_put_back() {
+  set --
+  for key in $forgotten; do set -- "$@" "$S/record/$key"*; done
+  forgotten=
+  [ $# = 0 ] || rm -rf "$@"
 }
 
 # One thing that cannot be put back does not keep the others from it.
@@ -1445,13 +1463,22 @@ stick() {
 restore() {
   r_key=$1
   : >"$out"
+  gathered=other
+  case $l_kind,$l_was in
+  hosts_entry,*) gathered=hosts ;;
+  # One that we made in its place goes first.
+  file,absent | link,absent) [ ! -h "$R$l_name" ] && [ -d "$R$l_name" ] || gathered=files ;;
+  esac
+  # In their order, since what comes next may be the directory that they are in.
+  [ "$gathered" = "$gathering" ] && [ "${#gone}" -lt 2500 ] || { remove_gathered && load "$1"; }
+  gathering=$gathered
+  [ "$gathering" = other ] || { gone="$gone $r_key"; return; }
   case $l_kind in
   file | link | absent) restore_path "$1" || { stick "cannot put $l_name back"; return; } ;;
   directory) restore_directory "$1" || return ;;
   sysctl) { [ ! -e "$R/proc/sys/$l_name" ] || printf '%s\n' "$l_extra" >"$R/proc/sys/$l_name"; } 2>"$out" || { stick; return; } ;;
   module) quiet modprobe -r "$l_name" || : ;;
   hosts) restore_hosts "$1" || { stick "cannot put /etc/hosts back"; return; } ;;
-  hosts_entry) restore_hosts_entry "$1" || { stick "cannot write /etc/hosts"; return; } ;;
   kernel_hostname) { printf '%s\n' "$l_name" >"$R/proc/sys/kernel/hostname"; } 2>"$out" || { stick; return; } ;;
   firewall) restore_firewall || { stick "cannot close $l_name"; return; } ;;
   firewall_zone) restore_zone "$1" || { stick; return; } ;;
@@ -1475,7 +1502,30 @@ restore() {
     return
     ;;
   esac
-  forget "$r_key"
+  # A script is the user's and has to run once.
+  case $l_kind in script) forget "$r_key" ;; *) put_back "$r_key" ;; esac
+}
+
+# Files that were not there before, or lines of /etc/hosts, all at once.
+remove_gathered() {
+  [ -n "$gone" ] || return 0
+  case $gathering in hosts) remove_hosts_entries ;; files) remove_files ;; esac
+  gone=
+}
+
+remove_files() {
+  set --
+  for key in $gone; do ! load "$key" || set -- "$@" "$R$l_name" "$R${l_name%/*}/.hatchery-$key"; done
+  rm -f "$@" 2>/dev/null
+  for key in $gone; do
+    load "$key" || continue
+    if [ -e "$R$l_name" ] || [ -h "$R$l_name" ]; then
+      rm -f "$R$l_name" 2>"$out" || { stick "cannot put $l_name back"; continue; }
+    fi
+    case $l_name in */systemd/*) reload=1 ;; esac
+    say "undone $l_kind $l_name"
+    put_back "$key"
+  done
 }
 
 # A package that is purged takes its configuration with it, also where somebody had written it before the package came.
@@ -1541,11 +1591,14 @@ restore_directory() {
   case $l_extra in
   ours*)
     ! mounted_below "$r_path" || { stick "unmount it first"; return 1; }
+    theirs=
+    [ ! -f "$S/record/$1.list" ] || theirs=$nl$(cat "$S/record/$1.list")$nl
     for f in "$r_path"/* "$r_path"/.[!.]* "$r_path"/..?*; do
       [ -e "$f" ] || [ -h "$f" ] || continue
       case $f in *"$nl"*) continue ;; esac
-      [ -f "$S/record/$1.list" ] && grep -qxF -e "${f##*/}" "$S/record/$1.list" </dev/null || rm -rf "$f" 2>"$out" || { stick "cannot empty $r_path"; return 1; }
+      case $theirs in *"$nl${f##*/}$nl"*) ;; *) set -- "$@" "$f" ;; esac
     done
+    if [ $# -gt 1 ]; then (shift && rm -rf "$@" 2>"$out") || { stick "cannot empty $r_path"; return 1; }; fi
     ;;
   esac
   case $l_was in
@@ -1560,11 +1613,24 @@ kept_directory() {
   forget "$1"
 }
 
-restore_hosts_entry() {
-  # Our lines are in a file that we put there, never behind a link.
-  [ -f "$R/etc/hosts" ] && [ ! -h "$R/etc/hosts" ] || return 0
-  grep -vxF -e "$l_name" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
+# Our lines are in a file that we put there, never behind a link.
+remove_hosts_entries() {
+  lines=
+  for key in $gone; do ! load "$key" || lines="$lines${lines:+$nl}$l_name"; done
+  if [ -f "$R/etc/hosts" ] && [ ! -h "$R/etc/hosts" ]; then without_lines "$lines"; fi
+  left=$?
+  for key in $gone; do
+    load "$key" || continue
+    [ "$left" = 0 ] || { stick "cannot write /etc/hosts"; continue; }
+    say "undone $l_kind $l_name"
+    put_back "$key"
+  done
+}
+
+without_lines() {
+  grep -vxF -e "$1" "$R/etc/hosts" >"$S/hosts.new" 2>"$out"
   [ $? -le 1 ] || return 1
+  ! cmp -s "$S/hosts.new" "$R/etc/hosts" || return 0
   chown --reference="$R/etc/hosts" "$S/hosts.new" 2>/dev/null || chown "$(stat -c %U:%G "$R/etc/hosts")" "$S/hosts.new"
   chmod "$(stat -c %a "$R/etc/hosts")" "$S/hosts.new"
   if mounted "$R/etc/hosts"; then
@@ -1684,10 +1750,21 @@ has_trace() {
   esac
 }
 
-stop_unit() {
+gather_unit() {
   case ${l_extra#* } in active | activating | reloading) return ;; esac
-  within "$patient" systemctl stop "$l_name" || :
-  case $l_extra in disabled* | absent*) quiet systemctl disable "$l_name" || : ;; esac
+  stopping="$stopping $l_name"
+  case $l_extra in disabled* | absent*) disabling="$disabling $l_name" ;; esac
+}
+
+# Together: each may have clients to say goodbye to, and systemd knows which has to wait for which.
+stop_units() {
+  [ -n "$stopping" ] || return 0
+  set -f
+  # shellcheck disable=SC2086 # names of units have no spaces
+  within "$patient" systemctl stop $stopping || for name in $stopping; do within "$patient" systemctl stop "$name" || :; done
+  # shellcheck disable=SC2086
+  [ -z "$disabling" ] || quiet systemctl disable --no-reload $disabling || for name in $disabling; do quiet systemctl disable --no-reload "$name" || :; done
+  set +f
 }
 
 restore_unit() {
@@ -1704,7 +1781,7 @@ restore_unit() {
   *) quiet systemctl reset-failed "$l_name" || : ;;
   esac
   say "undone unit $l_name"
-  forget "$1"
+  put_back "$1"
 }
 
 # ---- questions --------------------------------------------------------------------------------

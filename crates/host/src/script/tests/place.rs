@@ -25,6 +25,15 @@ use crate::{
 /// No limit, but a trace.
 pub(super) const TRACED: usize = usize::MAX >> 10;
 
+/// `rm` of many names, so that the shell can die between any two of them.
+const ONE_BY_ONE: &str = "rm() {
+  rm_flags=$1 rm_failed=0
+  shift
+  for rm_name; do command rm \"$rm_flags\" \"$rm_name\" || rm_failed=1; done
+  return \"$rm_failed\"
+}
+";
+
 /// The shells that machines have.
 pub(super) const SHELLS: [&[&str]; 3] = [&["dash"], &["bash", "--posix"], &["busybox", "sh"]];
 
@@ -270,7 +279,8 @@ impl Place {
         }
         let text = text.replacen("PATH=/usr", &format!("PATH={path}/usr"), 1);
         let file = work.path().join("run");
-        fs::write(&file, text).unwrap();
+        let before = if limit.is_some() { ONE_BY_ONE } else { "" };
+        fs::write(&file, format!("{before}{text}")).unwrap();
         let mut command;
         if let Some(blocks) = limit {
             command = Command::new("dash");
