@@ -95,12 +95,12 @@ async fn deploy(
         Some(Ok(survey)) => survey,
     };
     refusal::findings(&survey.findings, output);
-    // Machines can be used: only now does the cluster exist.
+    let authorities = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
+    let authorities = authorities.map_err(|error| refusal::authorities(&error))?;
+    // Machines and authorities can be used: only now does the cluster exist.
     if known.is_none() {
         record.keep(&store).await.map_err(state)?;
     }
-    let authorities = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
-    let authorities = authorities.map_err(|error| refusal::authorities(&error))?;
     file.remember(&store).await.map_err(state)?;
     let log = RunLog::begin(&store, now).map_err(state)?;
     let asked = begin.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! `docs/commands.md` shows every command, with the help that the program prints.
+//! `docs/commands.md` and its translation show every command, with the help that the program prints.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -26,8 +26,15 @@ fn help(command: &str) -> String {
 }
 
 #[test]
-fn the_page_is_fresh() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+fn the_pages_are_fresh() {
+    for page in ["docs/commands.md", "docs/zh-CN/commands.md"] {
+        is_fresh(page);
+    }
+}
+
+fn is_fresh(page: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join(page);
     let there = std::fs::read_to_string(&path).unwrap();
     let mut text = String::new();
     let mut rest = there.as_str();
@@ -48,13 +55,16 @@ fn the_page_is_fresh() {
     }
     assert!(
         there == text,
-        "docs/commands.md is stale: run UPDATE_DOCS=1 cargo test -p hatchery-cli --test commands"
+        "{page} is stale: run UPDATE_DOCS=1 cargo test -p hatchery-cli --test commands"
     );
 }
 
 #[test]
 fn no_command_is_left_out() {
-    let page = include_str!("../../../docs/commands.md");
+    let pages = [
+        include_str!("../../../docs/commands.md"),
+        include_str!("../../../docs/zh-CN/commands.md"),
+    ];
     let help = help("");
     let (_, commands) = help.split_once("Commands:\n").unwrap();
     let commands: Vec<&str> = commands
@@ -64,7 +74,10 @@ fn no_command_is_left_out() {
         .filter(|name| *name != "help")
         .collect();
     assert!(commands.len() >= 6, "{commands:?}");
-    for name in commands {
+    for (name, page) in commands
+        .into_iter()
+        .flat_map(|name| pages.map(|page| (name, page)))
+    {
         assert!(page.contains(&format!("\n## {name}\n")), "{name}");
         assert!(page.contains(&format!("<!-- help of {name} -->")), "{name}");
     }

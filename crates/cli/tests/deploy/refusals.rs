@@ -202,6 +202,17 @@ fn files(desk: &Desk) {
         &key,
         "/nowhere/key",
     );
+    let certificate = desk.write("authority/ca.crt", "no certificate");
+    desk.write("authority/ca.key", "no key");
+    let authority = certificate.parent().unwrap().display();
+    desk.refused(
+        WRONG_INPUT,
+        &["authority/ca.crt"],
+        &format!(
+            "{}external-ca: true\nexternal-ca-path: {authority}\n",
+            desk.text
+        ),
+    );
     desk.refused(
         WRONG_INPUT,
         &["the cluster has no master", "add masters"],
