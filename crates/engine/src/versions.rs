@@ -40,6 +40,8 @@ pub enum Feature {
     TellsReadiness,
     /// kube-proxy asks for its node, and waits where there is none yet.
     ProxyWantsNode,
+    /// The API server can turn requests away while it ends, instead of waiting a minute for those who watch.
+    TurnsAway,
     /// Anonymous requests can be let through to single paths.
     AnonymousConditions,
     /// The taint and label of masters are called `control-plane`.
@@ -55,12 +57,13 @@ pub enum Feature {
 }
 
 /// From which minor version, and until which (exclusively).
-const FEATURES: [(Feature, u32, u32); 12] = [
+const FEATURES: [(Feature, u32, u32); 13] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
     (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
     (Feature::RefusesCgroupV1, 31, NEVER),
     (Feature::TellsReadiness, 26, NEVER),
+    (Feature::TurnsAway, 23, NEVER),
     (Feature::ProxyWantsNode, 28, NEVER),
     (Feature::AnonymousConditions, 34, NEVER),
     (Feature::ControlPlaneTaint, 24, NEVER),

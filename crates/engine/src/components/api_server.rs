@@ -72,7 +72,12 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         files.push(AUTHENTICATION.into());
     }
     let mut lines = site.protected(-999);
-    lines.extend(["LimitNOFILE=1048576".into(), "TimeoutStartSec=180".into()]);
+    lines.extend([
+        "LimitNOFILE=1048576".into(),
+        "TimeoutStartSec=180".into(),
+        // Before 1.23 it waits for watches to end, which they do not: by then it listens to nobody any more.
+        "TimeoutStopSec=15".into(),
+    ]);
     let unit = Service {
         description: "Kubernetes API server",
         notifies: true,
@@ -154,6 +159,9 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
     ]);
     if cluster.kubelet.serving_certificate {
         flags.set("kubelet-certificate-authority", CA);
+    }
+    if site.versions.has(Feature::TurnsAway) {
+        flags.set("shutdown-send-retry-after", "true");
     }
     if site.versions.has(Feature::AnonymousConditions) {
         flags.set("authentication-config", AUTHENTICATION);
