@@ -116,6 +116,9 @@ async fn one_master_and_one_worker() {
         restarted.contains(&"1 kubelet.service".to_owned()),
         "{restarted:?}"
     );
+    // An API server ends by itself, although kubelets watch it.
+    let ended = "systemctl restart kube-apiserver; journalctl -u kube-apiserver -o cat | grep -c stop-sigterm || :";
+    assert_eq!(bench.inside(0, ended).await.trim(), "0");
 
     let gone = bench.hatchery(0, "cleanup --yes");
     assert!(gone.contains("is gone"), "{gone}");
