@@ -202,15 +202,18 @@ fn files(desk: &Desk) {
         &key,
         "/nowhere/key",
     );
-    let certificate = desk.write("authority/ca.crt", "no certificate");
-    desk.write("authority/ca.key", "no key");
-    let authority = certificate.parent().unwrap().display();
+    for authority in ["ca", "front-proxy-ca", "etcd/ca"] {
+        desk.write(&format!("authority/{authority}.crt"), "no certificate");
+        desk.write(&format!("authority/{authority}.key"), "no key");
+    }
+    let authority = desk.path("authority");
     desk.refused(
         WRONG_INPUT,
         &["authority/ca.crt"],
         &format!(
-            "{}external-ca: true\nexternal-ca-path: {authority}\n",
-            desk.text
+            "{}external-ca: true\nexternal-ca-path: {}\n",
+            desk.text,
+            authority.display()
         ),
     );
     desk.refused(
