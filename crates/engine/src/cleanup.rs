@@ -75,11 +75,10 @@ async fn before(machine: &Machine) -> Cleaned {
     machine.undo(&owners(&[hooks::BEFORE]), HOOKS).await
 }
 
-/// Pods first: while they run, nothing below them can go. API servers next, as on all machines at this time: one that finds
-/// etcd gone takes long to end. What the user wants to be run afterwards is the last.
+/// Pods first: while they run, nothing below them can go. What the user wants to be run afterwards is the last.
 async fn one(machine: &Machine) -> Cleaned {
     let mut undone = Undone::default();
-    for owners in [owners(&[pods::OWNER]), owners(&["master"]), owners(&OWNERS)] {
+    for owners in [owners(&[pods::OWNER]), owners(&OWNERS)] {
         let some = machine.undo(&owners, DEADLINE).await?;
         undone.restored.extend(some.restored);
         undone.kept.extend(some.kept);

@@ -1342,7 +1342,10 @@ apply() {
 $([ -z "$changed" ] || eval "stat -c '$form' $changed" 2>/dev/null)
 STAT
   # By itself the kernel begins half a minute later, when whoever writes has to wait for all that has come together.
-  [ -z "$changed" ] || sync </dev/null >/dev/null 2>&1 3<&- 4>&- 5<&- 9>&- &
+  if [ -n "$changed" ]; then
+    # One command and no list: for a list some shells keep another shell, which would hold the lock and the connection.
+    sync </dev/null >/dev/null 2>&1 3<&- 4>&- 5<&- 9>&- &
+  fi
   finish ok
 }
 

@@ -185,6 +185,24 @@ fn the_first_original_wins_over_several_changes() {
 }
 
 #[test]
+fn nobody_waits_for_a_slow_disk() {
+    let places = SHELLS.map(Place::new);
+    for place in &places {
+        fs::write(place.root().join("fake/slow-disk"), "").unwrap();
+        let answer = place.apply(&task("role", vec![file("/etc/some.conf", "some", 0o644)]));
+        assert_eq!(answer.end.as_deref(), Some("ok"), "{answer:?}");
+        assert!(!place.root().join("fake/synced").exists());
+    }
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    for place in &places {
+        while !place.root().join("fake/synced").exists() {
+            assert!(std::time::Instant::now() < end, "nothing was written out");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
 fn what_another_owner_needs_stays() {
     let place = Place::new(SHELLS[0]);
     let before = place.snapshot();
