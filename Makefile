@@ -9,7 +9,7 @@ export HATCHERY_CACHE CARGO_TARGET_DIR
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: ## six machines on this one, and a tour of them
+demo: ## three machines on this one, a cluster on them, and a web server in it
 	@dev/demo
 
 demo-down: ## remove the machines of the demo
@@ -18,7 +18,7 @@ demo-down: ## remove the machines of the demo
 test: ## everything: format, lints, unit, integration and end-to-end tests
 	@dev/test
 
-soak: ## hundreds of kills and power cuts, long fuzzing: an hour and more
+soak: ## tests repeated alone and beside load, hundreds of kills and power cuts, long fuzzing: hours
 	@dev/soak
 
 bench: ## what is measured, as ratios within one run

@@ -29,6 +29,18 @@ need_tools() {
   fi
 }
 
+# need_cargo_tool NAME VERSION [OPTION...]: a tool of the pinned version in the PATH, compiled once into the cache.
+need_cargo_tool() {
+  local name=$1 version=$2 tools=$HATCHERY_CACHE/tools
+  shift 2
+  export PATH=$tools/bin:$PATH
+  [ "$("$tools/bin/$name" --version 2>/dev/null)" != "$name $version" ] || return 0
+  echo "compiling $name $version, once"
+  # Its own directory: the options of this build are not ours.
+  CARGO_TARGET_DIR=$tools/target cargo install --quiet --locked --root "$tools" "$name@$version" "$@" || return
+  rm -rf "$tools/target"
+}
+
 # All clones share one target directory, so that a new one need not compile everything again. Our
 # own crates are compiled anew when another clone built last: Cargo would judge them by the age of
 # their files, which says nothing between two clones.
