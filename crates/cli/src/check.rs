@@ -17,7 +17,7 @@ use crate::{deploy_file, output::Output, template::number};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml]
+    /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml; as eggo the other way round]
     #[arg(short, long)]
     file: Option<PathBuf>,
     /// The variables that go with an inventory, such as group_vars.yml
@@ -36,8 +36,8 @@ pub(crate) fn run(
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let file = deploy_file::find(arguments.file.as_deref(), home)?;
-    let reading = deploy_file::look(&file, arguments.vars.as_deref())?;
+    let file = deploy_file::find(arguments.file.as_deref(), home, output)?;
+    let reading = deploy_file::look(&file, arguments.vars.as_deref(), home)?;
     if !output.json() {
         eprint!("{}", reading.diagnostics.render(output.colours()));
         if let Some(cluster) = &reading.cluster {

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
+    net::IpAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -11,20 +12,23 @@ use std::{
 use anyhow::Context as _;
 use hatchery_engine::{
     cleanup::{self, Cleaned},
+    command_hook::Operator,
+    name_list::NameList,
     preflight::{self, Manners},
     reach::{self, Surroundings},
-    state::{self, Directory, Holder, Lock, Record, Store as _},
+    state::{self, Claim, Directory, Holder, Key, Lock, Record, Store as _},
 };
 use hatchery_host::{machine::Machine, script::Identity, transport::ssh::Patience};
-use hatchery_spec::Cluster;
+use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::{
     cluster_file::{self, Named},
+    hooks::{self, Ground},
     interrupt::{INTERRUPTED, Interrupts},
     output::{Output, Refused},
-    refusal,
+    recall, refusal,
     template::number,
 };
 
@@ -32,12 +36,25 @@ use crate::{
 pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// Do not ask
+    /// Do not ask; as eggo it never asks
     #[arg(short, long)]
     yes: bool,
     /// How many machines are worked on at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
+    /// Forget machines that do not answer: they are gone for good
+    #[arg(long)]
+    forget_missing: bool,
+    #[command(flatten)]
+    hooks: hooks::Flags,
+}
+
+/// A machine that is not clean.
+pub(crate) struct Left {
+    name: String,
+    address: IpAddr,
+    /// Whether nothing answers where it was.
+    missing: bool,
 }
 
 pub(crate) fn run(
@@ -54,16 +71,31 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
     let Some(file) = arguments.named.read(&home, output).await? else {
         return Ok(ExitCode::from(2));
     };
+    let hooks = arguments.hooks.load(Operator::Cleanup, output)?;
     let cluster = &file.cluster;
-    let count = number(cluster.machines().len(), "machine");
     let store = Directory::new(&home, &cluster.id);
+    let record = recall::record(&home, &cluster.id).await?;
+    let claims = record.as_ref().map(Record::claims).unwrap_or_default();
+    let remembered;
+    let nodes = match cleanup::machines(cluster, None, claims) {
+        Ok(nodes) => nodes,
+        Err(_) => {
+            remembered = recall::cluster(&store).await?;
+            cleanup::machines(cluster, remembered.as_ref(), claims)
+                .map_err(|lost| unknown_way(&lost, &store))?
+        }
+    };
+    let count = number(nodes.len(), "machine");
     let surroundings = Surroundings::of_process(home);
     let state = |error| refusal::state(&error);
-    let record = Record::find(&store, &cluster.id).await.map_err(state)?;
-    let (identity, question) = match record {
+    let (identity, question) = match &record {
         Some(record) => (
             record.identity(),
-            format!("cluster {} is removed from {count}", cluster.id),
+            format!(
+                "cluster {} is removed from {count}{}",
+                cluster.id,
+                beside(&nodes[cluster.machines().len()..])
+            ),
         ),
         None => {
             let Some(identity) = holder(cluster, &surroundings, arguments.parallel).await? else {
@@ -83,30 +115,82 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
             (identity, question)
         }
     };
-    if !arguments.yes && !agreed(&question)? {
+    // Scripts around eggo run where nobody can answer.
+    let asks = !arguments.yes && !output.is_eggo();
+    if asks && !agreed(&question)? {
         eprintln!("nothing was changed");
         return Ok(ExitCode::SUCCESS);
     }
     let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
     let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
     let lock = store.lock(holder).await.map_err(state)?;
-    let machines = machines(cluster, &identity, &surroundings)?;
-    let cleaning = clean(cluster, &machines, arguments.parallel, output);
-    let Some(bad) = interrupts.unless(cleaning).await else {
+    let patience = Patience::default();
+    let machines = reach::selected(&cluster.id, &nodes, &identity, &surroundings, &patience);
+    let machines = machines.map_err(|errors| refusal::reach(&errors))?;
+    let machines: Vec<_> = machines.into_iter().map(Arc::new).collect();
+    let ground = Ground {
+        cluster,
+        // Those of the file are the first.
+        machines: &machines[..cluster.machines().len()],
+        without: &[],
+        parallel: arguments.parallel,
+    };
+    match interrupts.unless(hooks.before(&ground, output)).await {
+        None => return Ok(hooks::interrupted()),
+        Some(Some(failed)) => return Ok(failed),
+        Some(None) => {}
+    }
+    let found = Record::find(&store, &cluster.id).await.map_err(state)?;
+    let uid = |record: &Record| record.uid().to_owned();
+    let is_other = found.as_ref().map(uid) != record.as_ref().map(uid);
+    if is_other || found.is_some_and(|found| found.machines.is_some() && found.claims() != claims) {
+        let refused = Refused::new(format!("another run has changed cluster {}", cluster.id));
+        return Err(refused.remedy("run the command again").into());
+    }
+    if let Some(mut record) = record.clone() {
+        // From now on nobody may take what is left for a cluster that lives.
+        record.removing = record.formed;
+        record.save(&store, &lock).await.map_err(state)?;
+    }
+    let cleaning = clean(&nodes, &machines, arguments.parallel, output);
+    let Some(left) = interrupts.unless(cleaning).await else {
         eprintln!("\nstopped; run the same command again to go on");
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    finish(cluster, &bad, &store, lock, output).await
+    // While it is still remembered whom the machines are known by.
+    let Some(scripts) = interrupts.unless(hooks.after(&ground, output)).await else {
+        return Ok(hooks::interrupted_afterwards());
+    };
+    let forget = arguments.forget_missing;
+    let ended = finish(&cluster.id, &left, forget, &store, lock, output).await?;
+    for machine in &machines {
+        machine.disconnect().await;
+    }
+    Ok(scripts.unwrap_or(ended))
 }
 
-fn machines(
-    cluster: &Cluster,
-    identity: &Identity,
-    surroundings: &Surroundings,
-) -> Result<Vec<Arc<Machine>>, Refused> {
-    let machines = reach::machines(cluster, identity, surroundings, &Patience::default());
-    let machines = machines.map_err(|errors| refusal::reach(&errors))?;
-    Ok(machines.into_iter().map(Arc::new).collect())
+/// Machines that a file leaves out are told before they are touched.
+fn beside(nodes: &[&Node]) -> String {
+    if nodes.is_empty() {
+        return String::new();
+    }
+    let names: Vec<_> = nodes.iter().map(|node| node.name.to_string()).collect();
+    format!(
+        ", also from those that it has and the file does not name ({})",
+        NameList(&names)
+    )
+}
+
+fn unknown_way(lost: &[&Claim], store: &Directory) -> Refused {
+    let machines: Vec<_> = lost.iter().map(ToString::to_string).collect();
+    let refused = Refused::new(format!(
+        "machines belong to the cluster, and no file says how to log in to them: {}",
+        NameList(&machines)
+    ));
+    refused.remedy(format!(
+        "name them in the file; the one that is remembered is {}",
+        store.place(Key::DEPLOY_FILE)
+    ))
 }
 
 /// For whom the machines say they are held, where nothing is remembered.
@@ -150,13 +234,12 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
 
 /// Puts machines back, and tells which could not be.
 pub(crate) async fn clean(
-    cluster: &Cluster,
+    nodes: &[&Node],
     machines: &[Arc<Machine>],
     parallel: usize,
     output: &Output,
-) -> Vec<String> {
+) -> Vec<Left> {
     let begin = Instant::now();
-    let nodes = cluster.machines();
     let results = cleanup::clean(machines, parallel, |place, cleaned| {
         let (at, name) = (begin.elapsed().as_secs_f64(), &nodes[place].name);
         match output.json() {
@@ -165,41 +248,83 @@ pub(crate) async fn clean(
         }
     })
     .await;
-    let bad = nodes.iter().zip(&results).filter(|(_, one)| !is_clean(one));
-    bad.map(|(node, _)| node.name.to_string()).collect()
+    let left = nodes.iter().zip(&results);
+    left.filter(|(_, cleaned)| !is_clean(cleaned))
+        .map(|(node, cleaned)| Left {
+            name: node.name.to_string(),
+            address: node.address,
+            missing: cleanup::is_missing(cleaned),
+        })
+        .collect()
 }
 
-/// Forgets a cluster of which nothing is left, and says how it ended.
+/// Forgets a cluster of which nothing is left, or what is clean of it, and says how it ended.
 pub(crate) async fn finish(
-    cluster: &Cluster,
-    bad: &[String],
+    id: &Name,
+    left: &[Left],
+    forget_missing: bool,
     store: &Directory,
     lock: Lock,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let id = &cluster.id;
-    if bad.is_empty() {
-        let removed = store.remove(lock).await;
-        removed.map_err(|error| refusal::state(&error))?;
+    let state = |error| refusal::state(&error);
+    let is_gone = left.iter().all(|one| forget_missing && one.missing);
+    if is_gone {
+        store.remove(lock).await.map_err(state)?;
+    } else if let Some(mut record) = Record::find(store, id).await.map_err(state)? {
+        record.release(|claim| left.iter().any(|one| one.address == claim.address));
+        record.save(store, &lock).await.map_err(state)?;
     }
-    match (output.json(), bad) {
-        (true, bad) => output.print_json(&json!({
+    let names: Vec<_> = left.iter().map(|one| one.name.as_str()).collect();
+    if output.json() {
+        let (forgotten, not_clean) = match is_gone {
+            true => (names, Vec::new()),
+            false => (Vec::new(), names),
+        };
+        output.print_json(&json!({
             "event": "ended",
             "cluster": id,
-            "state": if bad.is_empty() { "gone" } else { "partial" },
-            "notClean": bad,
-        })),
-        (false, []) => output.print(&format!("\ncluster {id} is gone\n")),
-        (false, bad) => output.print(&format!(
-            "\ncluster {id} is gone in part\n  not clean: {}\n  next: run the same command again\n",
-            bad.join(", ")
-        )),
-    }
-    Ok(if bad.is_empty() {
-        ExitCode::SUCCESS
+            "state": if is_gone { "gone" } else { "partial" },
+            "notClean": not_clean,
+            "forgotten": forgotten,
+        }));
     } else {
-        ExitCode::from(3)
+        output.print(&last_lines(id, left, is_gone));
+    }
+    Ok(match is_gone {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(3),
     })
+}
+
+fn last_lines(id: &Name, left: &[Left], is_gone: bool) -> String {
+    let names = |missing: Option<bool>| {
+        let names = left
+            .iter()
+            .filter(|one| missing.is_none_or(|missing| one.missing == missing));
+        let names: Vec<_> = names.map(|one| one.name.as_str()).collect();
+        names.join(", ")
+    };
+    match (is_gone, left) {
+        (true, []) => format!("\ncluster {id} is gone\n"),
+        (true, _) => format!(
+            "\ncluster {id} is gone\n  forgotten without being cleaned: {}\n",
+            names(None)
+        ),
+        (false, left) => {
+            let mut text = format!(
+                "\ncluster {id} is partly removed\n  not clean: {}\n  next: run the same command again\n",
+                names(None)
+            );
+            if left.iter().any(|one| one.missing) {
+                text += &format!(
+                    "        with --forget-missing where machines are gone for good: {}\n",
+                    names(Some(true))
+                );
+            }
+            text
+        }
+    }
 }
 
 fn is_clean(cleaned: &Cleaned) -> bool {

@@ -2,21 +2,31 @@
 
 use std::path::{Path, PathBuf};
 
-use hatchery_engine::state::{Directory, Error, Expected, Key, Store};
+use hatchery_engine::{
+    confinement::Launcher,
+    reach::Surroundings,
+    state::{Directory, Error, Expected, Key, Store},
+};
 use hatchery_sandbox::files;
 use hatchery_spec::{Cluster, Reading, value::Name};
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 use crate::{
+    confined,
     deploy_file::{self, Text},
     output::{Output, Refused},
     refusal,
 };
 
+/// This machine, for a command that opens archives: their programs are run by this very program, confined.
+pub(crate) fn surroundings(home: PathBuf) -> Surroundings {
+    Surroundings::of_process(home).with_launcher(Launcher::this_program(confined::WORD))
+}
+
 /// Which file.
 #[derive(clap::Args)]
 pub(crate) struct Given {
-    /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml]
+    /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml; as eggo the other way round]
     #[arg(short, long)]
     file: Option<PathBuf>,
     /// The variables that go with an inventory, such as group_vars.yml
@@ -28,7 +38,7 @@ pub(crate) struct Given {
 #[derive(clap::Args)]
 pub(crate) struct Named {
     /// The cluster's id; its deploy file is remembered
-    #[arg(long, conflicts_with = "file", value_parser = name)]
+    #[arg(long, value_parser = name)]
     id: Option<Name>,
     #[command(flatten)]
     given: Given,
@@ -52,16 +62,16 @@ impl Given {
         home: Option<&Path>,
         output: &Output,
     ) -> anyhow::Result<Option<GoodFile>> {
-        self.read_for(deploy_file::Use::Everything, home, output)
+        self.read_for(deploy_file::Use::Everything(home), home, output)
     }
 
     fn read_for(
         &self,
-        purpose: deploy_file::Use,
+        purpose: deploy_file::Use<'_>,
         home: Option<&Path>,
         output: &Output,
     ) -> anyhow::Result<Option<GoodFile>> {
-        let path = deploy_file::find(self.file.as_deref(), home)?;
+        let path = deploy_file::find(self.file.as_deref(), home, output)?;
         let file = Text::read(&path)?;
         let vars = self.vars.as_deref().map(Text::read).transpose()?;
         let reading = deploy_file::judge(&file, vars.as_ref(), purpose);
@@ -76,10 +86,14 @@ impl Named {
         home: &Path,
         output: &Output,
     ) -> anyhow::Result<Option<GoodFile>> {
-        let Some(id) = &self.id else {
-            return self
+        let (Some(id), None) = (&self.id, &self.given.file) else {
+            let read = self
                 .given
-                .read_for(deploy_file::Use::Access, Some(home), output);
+                .read_for(deploy_file::Use::Access, Some(home), output)?;
+            if let Some(file) = &read {
+                self.agree(&file.cluster.id)?;
+            }
+            return Ok(read);
         };
         let store = Directory::new(home, id);
         let Some((file, vars)) = remembered(&store).await? else {
@@ -90,6 +104,19 @@ impl Named {
         };
         let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
         Ok(good(reading, file, vars, output))
+    }
+
+    /// Where both a file and an id are given, they are about one cluster.
+    fn agree(&self, described: &Name) -> Result<(), Refused> {
+        match &self.id {
+            Some(id) if id != described => Err(Refused::new(format!(
+                "the deploy file describes cluster {described}, not {id}"
+            ))
+            .remedy(format!(
+                "leave out -f for the cluster {id} that is remembered, or --id for that of the file"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -12,13 +12,18 @@ use std::{
 use anyhow::Context as _;
 use hatchery_engine::{
     authorities::Authorities,
+    command_hook::Operator,
     deployment::{self, Request, Survey},
     event::Event,
     kubeconfig,
-    reach::Surroundings,
-    run::{Outcome, Run},
-    state::{Directory, Expected, Holder, Key, Lock, Record, RunLog, Store as _},
+    plan::runs,
+    run::{Outcome, Run, Timeouts},
+    state::{
+        Brought, Directory, Error as StateError, Expected, Holder, Key, Lock, Record, RunLog,
+        Store as _,
+    },
 };
+use hatchery_spec::{Cluster, value::GoDuration};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use time::OffsetDateTime;
 use tokio::sync::watch;
@@ -26,10 +31,11 @@ use tokio::sync::watch;
 use crate::{
     cleanup,
     cluster_file::{self, Given, GoodFile},
+    hooks::{self, Ground, Hooks},
     interrupt::{self, INTERRUPTED, Interrupts},
     output::Output,
     progress::Progress,
-    refusal,
+    recall, refusal,
 };
 
 #[derive(clap::Args)]
@@ -39,9 +45,28 @@ pub(crate) struct Arguments {
     /// How many machines are worked on at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
-    /// When a new cluster cannot be made, put its machines back as they were
-    #[arg(long)]
+    /// When a new cluster cannot be made, put its machines back as they were [true or false; default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, action = clap::ArgAction::Set, value_parser = go_boolean)]
     rollback: bool,
+    /// How long a node, or the pods of an addon, may take to become ready
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    timeout: GoDuration,
+    #[command(flatten)]
+    hooks: hooks::Flags,
+}
+
+fn duration(text: &str) -> Result<GoDuration, String> {
+    GoDuration::parse(text).map_err(|mismatch| format!("{}; {}", mismatch.problem, mismatch.remedy))
+}
+
+/// A flag's value as eggo's library read it.
+fn go_boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("write true or false".to_owned()),
+    }
 }
 
 pub(crate) fn run(
@@ -52,14 +77,16 @@ pub(crate) fn run(
     let Some(file) = arguments.given.read(home, output)? else {
         return Ok(ExitCode::from(2));
     };
+    let hooks = arguments.hooks.load(Operator::Deploy, output)?;
     let home = cluster_file::home(home)?;
     let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(deploy(&file, arguments, home, output))
+    runtime.block_on(deploy(&file, arguments, &hooks, home, output))
 }
 
 async fn deploy(
     file: &GoodFile,
     arguments: &Arguments,
+    hooks: &Hooks,
     home: PathBuf,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
@@ -71,15 +98,16 @@ async fn deploy(
     let store = Directory::new(&home, &cluster.id);
     let lock = store.lock(Holder::this_process("deploy", now)).await;
     let lock = lock.map_err(state)?;
-    let known = Record::find(&store, &cluster.id).await.map_err(state)?;
-    let record = match &known {
+    let known = recall::record(&home, &cluster.id).await?;
+    let mut record = match &known {
         Some(record) => record.clone(),
         None => Record::new(&cluster.id, now).map_err(state)?,
     };
-    let surroundings = Surroundings::of_process(home);
+    let surroundings = cluster_file::surroundings(home);
     let request = Request {
         cluster,
         identity: &record.identity(),
+        remembered: known.as_ref(),
         surroundings: &surroundings,
         base: std::env::current_dir().context("cannot tell where this runs")?,
         parallel: arguments.parallel,
@@ -95,35 +123,48 @@ async fn deploy(
         Some(Ok(survey)) => survey,
     };
     refusal::findings(&survey.findings, output);
-    let authorities = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
+    let external_ca = surroundings.external_ca(&cluster.certificates)?;
+    record.formed |= survey.formed;
+    let authorities =
+        Authorities::load_or_create(&store, &lock, record.formed, external_ca.as_deref(), now);
+    let authorities = authorities.await;
     let authorities = authorities.map_err(|error| refusal::authorities(&error))?;
-    // Machines and authorities can be used: only now does the cluster exist.
-    if known.is_none() {
-        record.keep(&store).await.map_err(state)?;
+    let ground = Ground {
+        cluster,
+        machines: &survey.machines,
+        without: &survey.missing,
+        parallel: arguments.parallel,
+    };
+    match interrupts.unless(hooks.before(&ground, output)).await {
+        None => return Ok(hooks::interrupted()),
+        Some(Some(failed)) => return Ok(failed),
+        Some(None) => {}
     }
+    // Only now is anything of the cluster's done to machines. The file comes first: it says how claimed machines are
+    // reached.
     file.remember(&store).await.map_err(state)?;
+    claim(&mut record, cluster, &survey);
+    if known.as_ref() != Some(&record) {
+        record.save(&store, &lock).await.map_err(state)?;
+    }
     let log = RunLog::begin(&store, now).map_err(state)?;
     let asked = begin.elapsed().as_secs_f64();
     let progress = Progress::new(output, Some(&log), begin);
     for note in &survey.plan.notes {
         progress.tell(&Event::Note { text: note.clone() });
     }
-    let outcome = carry_out(
+    let was_up = record.formed || was_up(&store, &survey).await.map_err(state)?;
+    let work = Work {
         file,
-        &survey,
-        &authorities,
-        arguments.parallel,
-        &progress,
-        &mut interrupts,
-    )
-    .await;
+        survey: &survey,
+        authorities: &authorities,
+        arguments,
+        store: &store,
+        lock: &lock,
+        record: &record,
+    };
+    let outcome = work.carry_out(&progress, &mut interrupts).await?;
     let ending = ending::Ending::of(cluster, &survey, &outcome);
-    if ending.has_api() {
-        let text = kubeconfig::issue(cluster, &authorities, OffsetDateTime::now_utc())?;
-        let bytes = SecretSlice::from(text.expose_secret().as_bytes().to_vec());
-        let written = store.write(Key::ADMIN_CONF, bytes, Expected::Anything);
-        written.await.map_err(state)?;
-    }
     let phases = progress.end();
     let rolls_back = arguments.rollback && ending.is_failure();
     ending.show(&ending::Show {
@@ -135,63 +176,144 @@ async fn deploy(
         asked,
         phases,
         seconds: begin.elapsed().as_secs_f64(),
-        rolls_back: rolls_back && is_new(&survey),
+        rolls_back: rolls_back && !was_up,
         progress: &progress,
         output,
     });
-    if rolls_back {
-        roll_back(file, &survey, store, lock, arguments.parallel, output).await?;
+    let scripts = if ending.has_api() && outcome.left == 0 {
+        let scripts = interrupts.unless(hooks.after(&ground, output)).await;
+        scripts.unwrap_or_else(|| Some(hooks::interrupted_afterwards()))
+    } else {
+        None
+    };
+    if rolls_back && was_up {
+        eprintln!(
+            "not rolled back: cluster {} was up before this run",
+            cluster.id
+        );
+    }
+    if rolls_back && !was_up {
+        let rolling_back = roll_back(file, &survey, store, lock, arguments.parallel, output);
+        match interrupts.unless(rolling_back).await {
+            Some(rolled_back) => rolled_back?,
+            None => {
+                eprintln!("\nstopped; cleanup -f with the same file goes on");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        }
     } else {
         for machine in &survey.machines {
             machine.disconnect().await;
         }
     }
-    Ok(ending.exit_code())
+    Ok(scripts.unwrap_or_else(|| ending.exit_code()))
 }
 
-/// Carries the plan out; the first Ctrl-C stops it in a clean state, the second leaves at once.
-async fn carry_out(
-    file: &GoodFile,
-    survey: &Survey,
-    authorities: &Authorities,
-    parallel: usize,
-    progress: &Progress<'_>,
-    interrupts: &mut Interrupts,
-) -> Outcome {
-    let tell = |event: Event| progress.tell(&event);
-    let (stop, stopped) = watch::channel(false);
-    let run = Run::new(
-        &file.cluster,
-        &survey.machines,
-        &survey.managed,
-        authorities,
-        parallel,
-        &tell,
-    );
-    let run = run.without(&survey.missing).stopped_by(stopped);
-    let mut work = pin!(run.carry_out(&survey.plan));
-    loop {
-        tokio::select! {
-            outcome = &mut work => return outcome,
-            () = interrupts.next() => {
-                if stop.send_replace(true) {
-                    progress.end();
-                    progress.say("left at once; run the same command again to go on");
-                    std::process::exit(INTERRUPTED.into());
+/// Writes down what is about to be touched, and with what. A machine that did not answer is not touched.
+fn claim(record: &mut Record, cluster: &Cluster, survey: &Survey) {
+    let machines = cluster.machines().iter().enumerate();
+    let present = machines.filter(|(place, _)| !survey.missing.contains(place));
+    record.claim(present.map(|(_, machine)| machine));
+    let versions = Brought::next(record.versions.as_ref(), &survey.versions);
+    record.versions = Some(versions);
+}
+
+/// What is carried out, and with what.
+struct Work<'a> {
+    file: &'a GoodFile,
+    survey: &'a Survey,
+    authorities: &'a Authorities,
+    arguments: &'a Arguments,
+    store: &'a Directory,
+    lock: &'a Lock,
+    /// As it was written before the first task.
+    record: &'a Record,
+}
+
+impl Work<'_> {
+    /// Carries the plan out; the first Ctrl-C stops it in a clean state, the second leaves at once. The administrator's
+    /// kubeconfig is there as soon as the API answers, whatever becomes of the rest.
+    async fn carry_out(
+        &self,
+        progress: &Progress<'_>,
+        interrupts: &mut Interrupts,
+    ) -> anyhow::Result<Outcome> {
+        let tell = |event: Event| progress.tell(&event);
+        let (stop, stopped) = watch::channel(false);
+        let run = Run::new(
+            &self.file.cluster,
+            &self.survey.machines,
+            &self.survey.managed,
+            self.authorities,
+            self.arguments.parallel,
+            &tell,
+        );
+        let run = run
+            .without(&self.survey.missing)
+            .stopped_by(stopped)
+            .with_timeouts(Timeouts {
+                ready: self.arguments.timeout.get(),
+                ..Timeouts::default()
+            });
+        let mut up = run.up();
+        let mut is_up = false;
+        let mut work = pin!(run.carry_out(&self.survey.plan));
+        loop {
+            tokio::select! {
+                biased;
+                answers = async { up.wait_for(|up| *up).await.is_ok() }, if !is_up => {
+                    is_up = true;
+                    if answers {
+                        self.remember_that_it_is_up().await?;
+                        self.write_admin_conf().await?;
+                    }
                 }
-                progress.say("stopping: no new task begins, what is under way is finished; Ctrl-C again leaves at once");
+                outcome = &mut work => return Ok(outcome),
+                () = interrupts.next() => {
+                    if stop.send_replace(true) {
+                        progress.end();
+                        progress.say("left at once; run the same command again to go on");
+                        std::process::exit(INTERRUPTED.into());
+                    }
+                    progress.say("stopping: no new task begins, what is under way is finished; Ctrl-C again leaves at once");
+                }
             }
         }
     }
+
+    /// From now on etcd holds what belongs to somebody.
+    async fn remember_that_it_is_up(&self) -> anyhow::Result<()> {
+        if !self.record.formed {
+            let mut record = self.record.clone();
+            record.formed = true;
+            let saved = record.save(self.store, self.lock).await;
+            saved.map_err(|error| refusal::state(&error))?;
+        }
+        Ok(())
+    }
+
+    async fn write_admin_conf(&self) -> anyhow::Result<()> {
+        let now = OffsetDateTime::now_utc();
+        let text = kubeconfig::issue(&self.file.cluster, self.authorities, now)?;
+        let bytes = SecretSlice::from(text.expose_secret().as_bytes().to_vec());
+        let written = self
+            .store
+            .write(Key::ADMIN_CONF, bytes, Expected::Anything)
+            .await;
+        written.map_err(|error| refusal::state(&error))?;
+        Ok(())
+    }
 }
 
-/// Whether no machine held anything of ours when it was asked.
-fn is_new(survey: &Survey) -> bool {
+/// Whether the cluster's API has answered in an earlier run, or may have: etcd or an API server runs.
+async fn was_up(store: &Directory, survey: &Survey) -> Result<bool, StateError> {
+    let known = store.read(Key::ADMIN_CONF).await?.is_some();
     let mut managed = survey.managed.iter();
-    managed.all(|managed| managed.cluster.is_none())
+    let units = ["etcd.service", "kube-apiserver.service"];
+    Ok(known || managed.any(|managed| units.iter().any(|unit| runs(managed, unit))))
 }
 
-/// Puts the machines of a cluster back that this run was the first to touch.
+/// Puts the machines of a cluster back that never was up.
 async fn roll_back(
     file: &GoodFile,
     survey: &Survey,
@@ -200,15 +322,9 @@ async fn roll_back(
     parallel: usize,
     output: &Output,
 ) -> anyhow::Result<()> {
-    if !is_new(survey) {
-        eprintln!(
-            "not rolled back: cluster {} was there before this run",
-            file.cluster.id
-        );
-        return Ok(());
-    }
     eprintln!("rolling back");
-    let bad = cleanup::clean(&file.cluster, &survey.machines, parallel, output).await;
-    cleanup::finish(&file.cluster, &bad, &store, lock, output).await?;
+    let nodes: Vec<_> = file.cluster.machines().iter().collect();
+    let left = cleanup::clean(&nodes, &survey.machines, parallel, output).await;
+    cleanup::finish(&file.cluster.id, &left, false, &store, lock, output).await?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use hatchery_engine::{authorities, state::Directory};
 use hatchery_sandbox::files;
 use hatchery_spec::{
     Diagnostic, Input, Purpose, Reading, Reference,
@@ -14,21 +15,20 @@ use hatchery_spec::{
     read,
     source::SIZE_LIMIT,
 };
+use time::OffsetDateTime;
 
-use crate::output::Refused;
+use crate::{
+    cluster_file,
+    output::{Output, Refused},
+};
 
-/// What an authority's directory holds.
-const AUTHORITIES: [&str; 6] = [
-    "ca.crt",
-    "ca.key",
-    "front-proxy-ca.crt",
-    "front-proxy-ca.key",
-    "etcd/ca.crt",
-    "etcd/ca.key",
-];
-
-/// The file that was named, or else the first of the two usual ones that is there.
-pub(crate) fn find(named: Option<&Path>, home: Option<&Path>) -> anyhow::Result<PathBuf> {
+/// The file that was named, or else the first of the two usual ones that is there; under the name `eggo`, eggo's is looked
+/// for first.
+pub(crate) fn find(
+    named: Option<&Path>,
+    home: Option<&Path>,
+    output: &Output,
+) -> anyhow::Result<PathBuf> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
@@ -40,7 +40,10 @@ pub(crate) fn find(named: Option<&Path>, home: Option<&Path>) -> anyhow::Result<
         Some(hatchery.join("deploy.yaml")),
         user_home().map(|home| home.join(".eggo/deploy.yaml")),
     ];
-    let usual: Vec<PathBuf> = usual.into_iter().flatten().collect();
+    let mut usual: Vec<PathBuf> = usual.into_iter().flatten().collect();
+    if output.is_eggo() {
+        usual.reverse();
+    }
     if let Some(path) = usual.iter().find(|path| path.exists()) {
         return Ok(path.clone());
     }
@@ -56,23 +59,28 @@ pub(crate) fn find(named: Option<&Path>, home: Option<&Path>) -> anyhow::Result<
 
 /// What a deploy file is read for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// To make the cluster: every file that it names is needed.
-    Everything,
+pub(crate) enum Use<'a> {
+    /// To make the cluster: every file that it names is needed. A cluster that is known to this home of Hatchery has
+    /// some of it already.
+    Everything(Option<&'a Path>),
     /// To reach the machines: archives may be gone.
     Access,
 }
 
 /// Reads a deploy file, for an inventory with the file of its variables, and looks for the files
 /// that it names.
-pub(crate) fn look(path: &Path, vars: Option<&Path>) -> anyhow::Result<Reading> {
+pub(crate) fn look(
+    path: &Path,
+    vars: Option<&Path>,
+    home: Option<&Path>,
+) -> anyhow::Result<Reading> {
     let file = Text::read(path)?;
     let vars = vars.map(Text::read).transpose()?;
-    Ok(judge(&file, vars.as_ref(), Use::Everything))
+    Ok(judge(&file, vars.as_ref(), Use::Everything(home)))
 }
 
 /// The same for files that were read.
-pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use) -> Reading {
+pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
     let mut reading = match vars {
         None => read(file.input()),
         Some(vars) => inventory::read(Files {
@@ -81,13 +89,20 @@ pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use) -> Reading {
             id: None,
         }),
     };
+    let state = match (purpose, &reading.cluster) {
+        (Use::Everything(home), Some(cluster)) => {
+            let home = cluster_file::home(home).ok();
+            home.map(|home| Directory::new(&home, &cluster.id))
+        }
+        _ => None,
+    };
     for reference in std::mem::take(&mut reading.references) {
         let is_for_access = matches!(
             reference.purpose,
             Purpose::PrivateKey | Purpose::PasswordFile
         );
-        if purpose == Use::Everything || is_for_access {
-            for diagnostic in judge_reference(&reference) {
+        if purpose != Use::Access || is_for_access {
+            for diagnostic in judge_reference(&reference, state.as_ref()) {
                 reading.diagnostics.push(diagnostic);
             }
         }
@@ -155,7 +170,7 @@ impl Text {
 }
 
 /// What is wrong with a file that a deploy file names.
-fn judge_reference(reference: &Reference) -> Vec<Diagnostic> {
+fn judge_reference(reference: &Reference, state: Option<&Directory>) -> Vec<Diagnostic> {
     let path = expand(&reference.path);
     let checked = match reference.purpose {
         Purpose::Archive(_) => beginning(&path).map(|_| None),
@@ -171,7 +186,7 @@ fn judge_reference(reference: &Reference) -> Vec<Diagnostic> {
             }
             Ok(readable_secret(reference, "a password", &facts))
         }),
-        Purpose::ExternalCa => authorities(&path).map(|()| None),
+        Purpose::ExternalCa => return external_ca(reference, &path, state).into_iter().collect(),
     };
     match checked {
         Ok(warning) => warning.into_iter().collect(),
@@ -201,23 +216,35 @@ fn beginning(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
     }
 }
 
-fn authorities(directory: &Path) -> Result<(), String> {
-    let facts = fs::metadata(directory).map_err(|error| reason(&error))?;
-    if !facts.is_dir() {
-        return Err("it is not a directory".to_owned());
-    }
-    let wrong: Vec<String> = AUTHORITIES
+/// All that is wrong with the user's authorities, in one.
+fn external_ca(
+    reference: &Reference,
+    directory: &Path,
+    state: Option<&Directory>,
+) -> Option<Diagnostic> {
+    let problems = authorities::check_external(state, directory, OffsetDateTime::now_utc());
+    let reasons: Vec<String> = problems
         .iter()
-        .filter_map(|name| {
-            let error = beginning(&directory.join(name)).err()?;
-            Some(format!("{name}: {error}"))
+        .map(|problem| {
+            let file = Path::new(&problem.file);
+            match file.strip_prefix(directory) {
+                Ok(name) if name.as_os_str().is_empty() => problem.reason.clone(),
+                Ok(name) => format!("{}: {}", name.display(), problem.reason),
+                Err(_) => problem.to_string(),
+            }
         })
         .collect();
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(wrong.join("; "))
+    let mut remedies: Vec<&str> = Vec::new();
+    for problem in &problems {
+        if !remedies.contains(&problem.remedy.as_str()) {
+            remedies.push(&problem.remedy);
+        }
     }
+    (!reasons.is_empty()).then(|| {
+        reference
+            .unusable(&reasons.join("; "))
+            .remedy(remedies.join("; "))
+    })
 }
 
 fn readable_secret(reference: &Reference, what: &str, facts: &fs::Metadata) -> Option<Diagnostic> {

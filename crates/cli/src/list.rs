@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use hatchery_engine::{
     authorities::Authorities,
     live::{self, Live},
@@ -18,8 +18,10 @@ use serde_json::json;
 
 use crate::{cluster_file, deploy_file, output::Output, refusal, template::number};
 
-/// Nobody waits longer for a list.
+/// A machine, or the API, has so long to answer.
 const DEADLINE: Duration = Duration::from_secs(8);
+/// So many clusters are looked at at the same time; each asks many machines.
+const CLUSTERS: usize = 4;
 
 /// A cluster as it is shown.
 struct Row {
@@ -35,8 +37,10 @@ pub(crate) fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCo
     let rows = runtime.block_on(async {
         let listed = state::list(&home).await;
         let listed = listed.map_err(|error| refusal::state(&error))?;
-        let rows = join_all(listed.into_iter().map(|one| look(one, home.clone())));
-        anyhow::Ok(rows.await)
+        let rows = listed.into_iter().map(|one| look(one, home.clone()));
+        let rows = stream::iter(rows).buffered(CLUSTERS).collect();
+        let rows: Vec<Row> = rows.await;
+        anyhow::Ok(rows)
     })?;
     if output.json() {
         output.print_json(&rows.iter().map(Row::document).collect());

@@ -82,6 +82,11 @@ impl Output {
         self.program
     }
 
+    /// Whether it was called by the name of the program that it takes over from, and is to have its manners.
+    pub(crate) fn is_eggo(&self) -> bool {
+        self.program == "eggo"
+    }
+
     /// Whether programs read it.
     pub(crate) fn json(&self) -> bool {
         self.format == Format::Json

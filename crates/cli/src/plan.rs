@@ -8,12 +8,11 @@ use std::{
 
 use anyhow::Context as _;
 use hatchery_engine::{
-    authorities::Authorities,
+    authorities::{Authorities, Foreseen},
     deployment::{self, Request, Survey},
     outlook::{self, Looking, Outlook, Part},
-    reach::Surroundings,
     run::Run,
-    state::{self, Directory, Holder, Record, Store as _},
+    state::{self, Directory},
 };
 use hatchery_spec::Cluster;
 use serde_json::json;
@@ -24,7 +23,7 @@ use crate::{
     interrupt::{self, Interrupts},
     output::Output,
     progress::Progress,
-    refusal,
+    recall, refusal,
     template::number,
 };
 
@@ -72,16 +71,16 @@ async fn plan(
 ) -> anyhow::Result<ExitCode> {
     let progress = Progress::new(output, None, Instant::now());
     let store = Directory::new(&home, &cluster.id);
-    let record = Record::find(&store, &cluster.id).await;
-    let record = record.map_err(|error| refusal::state(&error))?;
+    let record = recall::record(&home, &cluster.id).await?;
     let identity = match &record {
         Some(record) => record.identity(),
         None => state::nobody(&cluster.id),
     };
-    let surroundings = Surroundings::of_process(home);
+    let surroundings = cluster_file::surroundings(home);
     let request = Request {
         cluster,
         identity: &identity,
+        remembered: record.as_ref(),
         surroundings: &surroundings,
         base: std::env::current_dir().context("cannot tell where this runs")?,
         parallel: arguments.parallel,
@@ -93,12 +92,13 @@ async fn plan(
             return Ok(refusal::show(cluster, &refusal, output));
         }
     };
-    let kept = Authorities::load(&store).await;
-    let kept = kept.map_err(|error| refusal::authorities(&error))?;
-    let is_new = kept.is_none();
-    let authorities = match kept {
-        Some(authorities) => authorities,
-        None => imagined(cluster).await?,
+    let external_ca = surroundings.external_ca(&cluster.certificates)?;
+    let now = OffsetDateTime::now_utc();
+    let formed = survey.formed || record.is_some_and(|record| record.formed);
+    let foreseen = Authorities::load_or_imagine(&store, formed, external_ca.as_deref(), now).await;
+    let (authorities, is_new) = match foreseen.map_err(|error| refusal::authorities(&error))? {
+        Foreseen::Kept(authorities) => (authorities, false),
+        Foreseen::Imagined(authorities) => (authorities, true),
     };
     let tell = |_| ();
     let run = Run::new(
@@ -140,17 +140,6 @@ async fn plan(
         true => ExitCode::from(SOMETHING_TO_DO),
         false => ExitCode::SUCCESS,
     })
-}
-
-/// Authorities as they could be, for a cluster that has none. They are gone with this function's directory.
-async fn imagined(cluster: &Cluster) -> anyhow::Result<Authorities> {
-    let place = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let store = Directory::new(place.path(), &cluster.id);
-    let now = OffsetDateTime::now_utc();
-    let lock = store.lock(Holder::this_process("plan", now)).await;
-    let lock = lock.map_err(|error| refusal::state(&error))?;
-    let made = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
-    Ok(made.map_err(|error| refusal::authorities(&error))?)
 }
 
 fn document(cluster: &Cluster, survey: &Survey, outlook: &Outlook) -> serde_json::Value {

@@ -22,7 +22,15 @@ pub(crate) fn state(error: &state::Error) -> Refused {
 }
 
 pub(crate) fn authorities(error: &authorities::Error) -> Refused {
-    Refused::new(error.to_string())
+    match error {
+        authorities::Error::Store { source } => state(source),
+        authorities::Error::Unusable { problems } => {
+            let mut remedies: Vec<_> = problems.iter().map(|one| one.remedy.as_str()).collect();
+            remedies.dedup();
+            Refused::new(error.to_string()).remedy(remedies.join("\n  "))
+        }
+        _ => Refused::new(error.to_string()),
+    }
 }
 
 /// All that is missing on this machine, in one refusal.
@@ -57,6 +65,14 @@ pub(crate) fn findings(findings: &[Finding], output: &Output) {
 /// Says why there is no plan; nothing was touched.
 pub(crate) fn show(cluster: &Cluster, refusal: &Refusal, output: &Output) -> ExitCode {
     match refusal {
+        Refusal::Living(found) => {
+            findings(found, output);
+            eprintln!(
+                "\nnothing was changed: cluster {} is there, and cannot become the one of the file",
+                cluster.id
+            );
+            return ExitCode::from(2);
+        }
         Refusal::Reach(errors) => return output.error(&reach(errors).into()),
         Refusal::Machines(_, found) => {
             findings(found, output);

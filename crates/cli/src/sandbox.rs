@@ -1,5 +1,7 @@
 //! `sandbox`: disposable machines on this computer.
 
+mod down;
+
 use std::{
     collections::BTreeSet,
     fmt::Write as _,
@@ -176,10 +178,7 @@ pub(crate) async fn run(
         Command::Ssh(ssh) => return log_in(ssh, home).await,
         Command::Exec(exec) => return execute(exec, home, output).await,
         Command::Fault(fault) => self::fault(fault, home).await?,
-        Command::Down(down) => {
-            lab::down(&down.name, home.as_deref(), &Progress::stderr()).await?;
-            eprintln!("sandbox {} is removed", down.name);
-        }
+        Command::Down(down) => self::down::run(&down.name, home).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

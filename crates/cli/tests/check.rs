@@ -9,8 +9,11 @@ use std::{
 };
 
 use assert_cmd::Command;
+use hatchery_pki::{AUTHORITY_LIFETIME, Authority};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tempfile::TempDir;
+use time::OffsetDateTime;
 
 const GOOD: &str = "\
 cluster-id: demo
@@ -179,15 +182,16 @@ install:
     fs::create_dir_all(place.path("packages/amd64.tar.gz")).unwrap();
     place.write(".ssh/key", "ssh-ed25519 AAAA me@here\n");
     place.write("secret", "\nlater\n");
-    for name in ["ca.crt", "ca.key", "front-proxy-ca.crt", "etcd/ca.crt"] {
-        place.write(&format!("ca/{name}"), "x");
-    }
+    place.write("ca/ca.crt", "x");
+    place.write("ca/ca.key", "x");
+    place.write("ca/etcd/ca.crt", "x");
     assert_eq!(place.codes(2, "check -f deploy.yaml"), said(&all));
     let (_, stderr) = place.expect(2, "check -f deploy.yaml");
     for words in [
         "it is a public key",
         "its first line is empty",
-        "front-proxy-ca.key: there is no such file; etcd/ca.key: there is no such file",
+        "ca.crt: the authority's certificate cannot be read",
+        "etcd/ca.key: there is no such file",
         "it is a directory",
     ] {
         assert!(stderr.contains(words), "{words}: {stderr}");
@@ -197,9 +201,14 @@ install:
     place.write("packages/amd64.tar.gz", "x");
     place.write(".ssh/key", "-----BEGIN OPENSSH PRIVATE KEY-----\n");
     place.write("secret", "hunter2\n");
-    for name in ["front-proxy-ca.key", "etcd/ca.key"] {
-        place.write(&format!("ca/{name}"), "x");
-    }
+    // What may be left out is left out.
+    fs::remove_dir_all(place.path("ca/etcd")).unwrap();
+    let now = OffsetDateTime::now_utc();
+    let ca = Authority::new("company", AUTHORITY_LIFETIME, now).unwrap();
+    place.write("ca/ca.crt", ca.cert_pem());
+    place.write("ca/ca.key", ca.key_pem().expose_secret());
+    assert_eq!(place.codes(0, "check -f deploy.yaml"), []);
+    place.write("deploy.yaml", &text.replace(&format!("{top}/ca"), "~/ca"));
     assert_eq!(place.codes(0, "check -f deploy.yaml"), []);
 
     // Secrets that others can read are worth a warning.

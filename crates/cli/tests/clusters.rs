@@ -63,7 +63,6 @@ fn a_cluster_that_is_not_known_is_refused() {
 fn arguments_that_contradict_each_other_are_refused() {
     let home = TempDir::new().unwrap();
     for (arguments, words) in [
-        ("cleanup --id lab -f x.yaml", "cannot be used with"),
         ("cleanup --id ../etc", "it is "),
         ("kubeconfig --id lab --kubeconfig x", "--merge"),
         ("plan --parallel 0", "invalid value"),
@@ -71,6 +70,25 @@ fn arguments_that_contradict_each_other_are_refused() {
         let (code, _, stderr) = run(home.path(), arguments);
         assert_eq!(code, 2, "{arguments}: {stderr}");
         assert!(stderr.contains(words), "{arguments}: {stderr}");
+    }
+}
+
+/// eggo took both.
+#[test]
+fn an_id_and_a_file_are_about_one_cluster() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("lab.yaml");
+    let text = "cluster-id: lab\nmasters: [{name: m0, ip: 10.0.0.1}]\n\
+        install: {package-source: {type: tar.gz, srcpath: {amd64: /nowhere.tar.gz}}}\n";
+    fs::write(&file, text).unwrap();
+    for (id, words) in [
+        ("other", "describes cluster lab, not other"),
+        ("lab", "cluster lab was not made from here"),
+    ] {
+        let arguments = format!("kubeconfig --id {id} -f {}", file.display());
+        let (code, _, stderr) = run(home.path(), &arguments);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
     }
 }
 

@@ -2,7 +2,10 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
-use std::{path::Path, process::Output};
+use std::{
+    path::{Path, PathBuf},
+    process::Output,
+};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -30,12 +33,47 @@ impl Sandbox {
         assert_eq!(output.status.code(), Some(code), "{arguments}: {text}");
         text
     }
+
+    fn known_hosts(&self) -> PathBuf {
+        let clusters = self.home.path().join("clusters");
+        clusters.join(&self.name).join("known_hosts")
+    }
+
+    /// A record as `deploy` leaves it, with one machine.
+    fn remember_cluster(&self, address: &str) {
+        let name = &self.name;
+        let record = serde_json::json!({
+            "format": 2, "uid": "777bde68d25745f3fbbc8ee6f65aea5c", "name": name,
+            "created": "2026-11-18T08:39:00Z", "formed": true,
+            "machines": [{"name": format!("{name}-1"), "address": address, "host": address, "port": 22,
+                "user": "root", "roles": ["master"]}],
+        });
+        let path = self.known_hosts().with_file_name("cluster.json");
+        std::fs::write(path, record.to_string()).unwrap();
+    }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.run("sandbox down --name NAME");
     }
+}
+
+/// All that is below a directory.
+fn walk(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut all = Vec::new();
+    for path in paths {
+        let below = if path.is_dir() {
+            walk(&path)
+        } else {
+            Vec::new()
+        };
+        all.push(path);
+        all.extend(below);
+    }
+    all
 }
 
 /// A file stands where the cache should be, so there is no root file system to be had.
@@ -137,8 +175,27 @@ fn a_sandbox_from_up_to_down() {
     let other = sandbox.expect(2, "sandbox up --name NAME --user ops");
     assert!(other.contains("exists with user root, not ops"), "{other}");
 
+    // What is known of a cluster on its machines goes with them: later machines have other host keys.
+    let key = |sandbox: &Sandbox| {
+        let check = format!("check --hosts -f {}", deploy.display());
+        let said = sandbox.expect(0, &check);
+        assert!(!said.contains("error[host-key]"), "{said}");
+    };
+    key(&sandbox);
+    assert!(sandbox.known_hosts().exists());
+    sandbox.remember_cluster("192.0.2.1");
+    sandbox.expect(0, "sandbox down --name NAME");
+    assert!(sandbox.known_hosts().exists(), "another machine is its too");
+    sandbox.expect(0, "sandbox up --name NAME --machines 1");
+    let address = sandbox.expect(0, "sandbox exec NAME-1 -- hostname -i");
+    sandbox.remember_cluster(address.trim());
+    let down = sandbox.expect(0, "sandbox down --name NAME");
+    assert!(down.contains("is forgotten"), "{down}");
+    sandbox.expect(0, "sandbox up --name NAME --machines 1");
+    key(&sandbox);
     sandbox.expect(0, "sandbox down --name NAME");
     let again = sandbox.expect(2, "sandbox down --name NAME");
     assert!(again.contains("there is no sandbox"), "{again}");
-    assert_eq!(std::fs::read_dir(sandbox.home.path()).unwrap().count(), 0);
+    let left = walk(sandbox.home.path());
+    assert_eq!(left, [sandbox.home.path().join("clusters")]);
 }

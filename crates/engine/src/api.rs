@@ -1,7 +1,7 @@
 //! The Kubernetes API of a cluster, reached through the SSH connection to a master.
 //!
 //! No firewall rule and no kubectl is needed: every connection is a stream through the master's sshd ([`way`]).
-//! What is asked is small: apply manifests ([`Api::apply`]), wait for a condition ([`Api::nodes_ready`] and others), and
+//! What is asked is small: apply manifests ([`Api::apply`]), wait for a condition ([`Api::node_ready`] and others), and
 //! look after nodes ([`Api::label_and_taint`]). Everything may be repeated, so what may pass is tried again by itself.
 
 mod apply;
@@ -29,7 +29,7 @@ pub use self::{
     wait::Watch,
     way::{Access, Address},
 };
-use self::{kinds::Kinds, pace::Pace};
+use self::{kinds::Kinds, node::RecentNodes, pace::Pace};
 
 /// The name under which the API server remembers what is ours.
 pub const FIELD_MANAGER: &str = "hatchery";
@@ -39,6 +39,7 @@ pub const FIELD_MANAGER: &str = "hatchery";
 pub struct Api {
     client: kube::Client,
     kinds: Arc<Kinds>,
+    nodes: Arc<RecentNodes>,
     server: String,
     /// How long that which may pass is tried again, and a new kind is waited for.
     pub patience: Duration,
@@ -62,6 +63,7 @@ impl Api {
         Ok(Self {
             client: client::new(access)?,
             kinds: Arc::default(),
+            nodes: Arc::default(),
             server,
             patience: Duration::from_secs(30),
         })

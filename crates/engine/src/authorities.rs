@@ -11,8 +11,9 @@ mod kept;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use hatchery_pki::{AUTHORITY_LIFETIME, Authority, ServiceAccountKey};
-use hatchery_spec::cluster::Certificates;
 use snafu::{ResultExt as _, ensure};
 use time::OffsetDateTime;
 
@@ -25,7 +26,7 @@ use self::{
     external::External,
     kept::Stage,
 };
-use crate::state::{Lock, Store};
+use crate::state::{Directory, Lock, Store};
 
 /// What a cluster's certificates and tokens stand on.
 #[derive(Debug)]
@@ -58,38 +59,78 @@ impl Authorities {
         }
     }
 
-    /// Those of a cluster, taken or made if it is new. The lock is the proof that nobody else makes them as well.
+    /// Those of a cluster, taken from the user's directory or made if it is new: one that is `formed` is not. The lock is
+    /// the proof that nobody else makes them as well.
     ///
     /// # Errors
     /// Everything that is missing, damaged or unfit, here or in the user's directory.
     pub async fn load_or_create(
         store: &dyn Store,
         lock: &Lock,
-        certificates: &Certificates,
+        formed: bool,
+        external: Option<&Path>,
         now: OffsetDateTime,
     ) -> Result<Self, Error> {
-        let external = certificates
-            .external_ca
-            .as_ref()
-            .map(|directory| External::new(directory.as_str()));
         let stage = Stage::of(store).await.context(StoreSnafu)?;
-        if let Some(kept) = Self::load(store).await? {
-            let others = external.map_or_else(Vec::new, |external| external.differences(&kept));
-            ensure!(others.is_empty(), UnusableSnafu { problems: others });
+        if let Some(kept) = Self::load_agreeing(store, external).await? {
             if matches!(stage, Stage::Unmarked) {
                 stage.complete(store, lock).await.context(StoreSnafu)?;
             }
             return Ok(kept);
         }
+        if formed {
+            return kept::read(store).await;
+        }
         // Nothing leaves this function before it is marked as complete, so no machine has seen what may be there.
-        let made = match external {
-            Some(external) => external.read(now)?,
-            None => Self::make(now)?,
-        };
+        let made = Self::take_or_make(external, now)?;
         let stage = stage.begin(store, lock).await.context(StoreSnafu)?;
         kept::write(store, &made).await.context(StoreSnafu)?;
         stage.complete(store, lock).await.context(StoreSnafu)?;
         Ok(made)
+    }
+
+    /// Those of a cluster, or for a new one such as [`Self::load_or_create`] would take or make. Nothing is written: these
+    /// are never used.
+    ///
+    /// # Errors
+    /// The same as for [`Self::load_or_create`].
+    pub async fn load_or_imagine(
+        store: &dyn Store,
+        formed: bool,
+        external: Option<&Path>,
+        now: OffsetDateTime,
+    ) -> Result<Foreseen, Error> {
+        Ok(match Self::load_agreeing(store, external).await? {
+            Some(kept) => Foreseen::Kept(kept),
+            None if formed => Foreseen::Kept(kept::read(store).await?),
+            None => Foreseen::Imagined(Self::take_or_make(external, now)?),
+        })
+    }
+
+    /// Those of a cluster that has them, where the user's directory is not at odds with them.
+    async fn load_agreeing(
+        store: &dyn Store,
+        external: Option<&Path>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(kept) = Self::load(store).await? else {
+            return Ok(None);
+        };
+        let problems = external.map_or_else(Vec::new, |directory| {
+            External::new(directory).differences(&[
+                ("ca", kept.cluster.cert_pem()),
+                ("front-proxy-ca", kept.front_proxy.cert_pem()),
+                ("etcd-ca", kept.etcd.cert_pem()),
+            ])
+        });
+        ensure!(problems.is_empty(), UnusableSnafu { problems });
+        Ok(Some(kept))
+    }
+
+    fn take_or_make(external: Option<&Path>, now: OffsetDateTime) -> Result<Self, Error> {
+        match external {
+            Some(directory) => External::new(directory).read(now),
+            None => Self::make(now),
+        }
     }
 
     fn make(now: OffsetDateTime) -> Result<Self, Error> {
@@ -100,6 +141,39 @@ impl Authorities {
             service_account: ServiceAccountKey::generate().context(MakeServiceAccountSnafu)?,
             encryption_key: EncryptionKey::generate()?,
         })
+    }
+}
+
+/// Authorities as a plan sees them.
+#[derive(Debug)]
+pub enum Foreseen {
+    /// The cluster has them.
+    Kept(Authorities),
+    /// The cluster is new; it will have others, or its user's.
+    Imagined(Authorities),
+}
+
+/// What stands against the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
+/// new cluster whatever makes them unfit; for one that has its authorities, that these are others.
+pub fn check_external(
+    state: Option<&Directory>,
+    external: &Path,
+    now: OffsetDateTime,
+) -> Vec<Problem> {
+    let external = External::new(external);
+    match state.and_then(kept::certificates) {
+        Some(kept) => {
+            let kept: Vec<_> = kept
+                .iter()
+                .map(|(name, text)| (*name, text.as_str()))
+                .collect();
+            external.differences(&kept)
+        }
+        None => match external.read(now) {
+            Err(Error::Unusable { problems }) => problems,
+            // What else may go wrong is told by whoever makes them.
+            Ok(_) | Err(_) => Vec::new(),
+        },
     }
 }
 

@@ -8,12 +8,62 @@ use hatchery_host::{
     path::Word,
     script::Identity,
 };
-use hatchery_spec::value::Name;
+use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 
-use crate::components::{hooks, pods};
+use crate::{
+    components::{hooks, pods},
+    state::Claim,
+};
 
 /// What became of one machine.
 pub type Cleaned = Result<Undone, Error>;
+
+/// The machines to be cleaned: those of a deploy file, then those that the cluster has claimed beside them, as the
+/// remembered file says how they are reached.
+///
+/// # Errors
+/// Claims on machines that no file tells how to reach.
+pub fn machines<'a, 'c>(
+    file: &'a Cluster,
+    remembered: Option<&'a Cluster>,
+    claims: &'c [Claim],
+) -> Result<Vec<&'a Node>, Vec<&'c Claim>> {
+    let mut nodes: Vec<_> = file.machines().iter().collect();
+    let mut lost = Vec::new();
+    for claim in claims {
+        // Under whatever name: it is the same machine.
+        if nodes.iter().any(|node| node.address == claim.address) {
+            continue;
+        }
+        let known = remembered.into_iter().flat_map(Cluster::machines);
+        match known.into_iter().find(|node| claim.is_on(node)) {
+            Some(node) => nodes.push(node),
+            None => lost.push(claim),
+        }
+    }
+    match lost.is_empty() {
+        true => Ok(nodes),
+        false => Err(lost),
+    }
+}
+
+/// Whether a machine could not be cleaned because nothing answers where it was. One that is there and refuses, or that
+/// was lost on the way, is not missing; nor is one behind a bastion that is away.
+pub fn is_missing(cleaned: &Cleaned) -> bool {
+    cleaned.as_ref().is_err_and(is_unanswered)
+}
+
+/// Whether nothing answers where the machine was, so that nothing was done there.
+pub fn is_unanswered(error: &Error) -> bool {
+    use hatchery_host::transport::Error as Transport;
+    let Error::Transport { source } = error else {
+        return false;
+    };
+    matches!(
+        source,
+        Transport::Unreachable { .. } | Transport::Handshake { .. } | Transport::Deadline { .. }
+    )
+}
 
 /// One machine has so long.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -140,6 +190,69 @@ mod tests {
             cluster: by.map(|(id, name)| (id.to_owned(), name.to_owned())),
             resources: Vec::new(),
         }
+    }
+
+    fn lab(machines: &str) -> Cluster {
+        let text = format!("cluster-id: lab\nmasters: [{machines}]\n");
+        let reading = hatchery_spec::read(hatchery_spec::Input::private("x", text.as_bytes()));
+        reading.cluster.unwrap()
+    }
+
+    #[test]
+    fn what_was_claimed_is_cleaned_beside_what_the_file_names() {
+        let made = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2, user: me, port: 2222}");
+        let claims = Claim::on_all(&made);
+        let names = |file: &Cluster, remembered: Option<&Cluster>| {
+            let nodes = machines(file, remembered, &claims);
+            nodes
+                .map(|nodes| {
+                    nodes
+                        .iter()
+                        .map(|node| node.name.to_string())
+                        .collect::<Vec<_>>()
+                })
+                .map_err(|lost| lost.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&made, None).unwrap(), ["m0", "m1"]);
+        let shorter = lab("{name: m0, ip: 10.0.0.1}");
+        assert_eq!(names(&shorter, Some(&made)).unwrap(), ["m0", "m1"]);
+        assert_eq!(
+            names(&shorter, None).unwrap_err(),
+            ["m1 (me@10.0.0.2, port 2222)"]
+        );
+        // One machine is cleaned once, whatever it is called.
+        let renamed = lab("{name: m0, ip: 10.0.0.1}, {name: x1, ip: 10.0.0.2}");
+        assert_eq!(names(&renamed, Some(&made)).unwrap(), ["m0", "x1"]);
+        let longer = lab("{name: m0, ip: 10.0.0.1}, {name: m9, ip: 10.0.0.9}");
+        assert_eq!(names(&longer, Some(&made)).unwrap(), ["m0", "m9", "m1"]);
+    }
+
+    #[test]
+    fn only_a_machine_where_nothing_answers_is_missing() {
+        use hatchery_host::transport::{self, Unreachable};
+        let host = || "m0".to_owned();
+        let transport = |source| Err(Error::Transport { source });
+        let unreachable = || transport::Error::Unreachable {
+            host: host(),
+            address: "10.0.0.1:22".into(),
+            reason: Unreachable::NoRoute,
+        };
+        assert!(is_missing(&transport(unreachable())));
+        assert!(!is_missing(&Ok(Undone::default())));
+        assert!(!is_missing(&transport(transport::Error::Lost {
+            host: host(),
+            reason: String::new(),
+        })));
+        assert!(!is_missing(&transport(transport::Error::Bastion {
+            host: host(),
+            bastion: "b".into(),
+            source: Box::new(unreachable()),
+        })));
+        assert!(!is_missing(&Err(Error::Held {
+            host: host(),
+            cluster: "a1".into(),
+            name: "lab".into(),
+        })));
     }
 
     #[test]

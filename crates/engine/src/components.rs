@@ -2,12 +2,14 @@
 //!
 //! A component knows the files, certificates and services that it needs on one machine ([`Site`]), for any version.
 
+pub(crate) mod agents;
 pub(crate) mod api_server;
 pub(crate) mod containerd;
 pub(crate) mod control_plane;
 pub(crate) mod controller_manager;
 pub(crate) mod coredns;
 pub(crate) mod docker;
+pub(crate) mod docker_shared;
 pub(crate) mod etcd;
 pub(crate) mod hooks;
 pub(crate) mod isulad;
@@ -19,6 +21,7 @@ pub(crate) mod network;
 pub(crate) mod pods;
 pub(crate) mod rbac;
 pub(crate) mod registry;
+pub(crate) mod runtime_before;
 pub(crate) mod scheduler;
 #[cfg(test)]
 pub(crate) mod trial;
@@ -37,6 +40,7 @@ use hatchery_spec::{
 };
 
 use crate::{
+    arguments::systemd_word,
     package::Installation,
     versions::{Feature, Versions},
     wish::{Error, Issuer, Secret, Wishes},
@@ -49,6 +53,8 @@ pub(crate) const LEADER_RETRY: &str = "1s";
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
 /// The cluster's authority.
 pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// By what clients of the cluster are known: never by an authority above its own.
+pub(crate) const SIGNER: &str = "/etc/kubernetes/pki/ca-signer.crt";
 /// What is left of TLS 1.2 when everything weak is taken away; every version knows these. TLS 1.3 has no weak ones.
 pub(crate) const CIPHER_SUITES: [&str; 4] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
@@ -109,6 +115,11 @@ impl<'a> Site<'a> {
 
     /// Who makes control groups; kubelet and runtime must agree.
     pub(crate) fn cgroup_driver(&self) -> &'static str {
+        if self.cluster.runtime.kind == RuntimeKind::Docker
+            && let Some(driver) = docker_shared::driver(self)
+        {
+            return driver;
+        }
         let old = self.has_cgroup_v1();
         // systemd inside a container does not own all of the old trees, and iSulad's own runtime does not ask it.
         if self.is_container() && old || self.cluster.runtime.kind == RuntimeKind::Isulad {
@@ -141,6 +152,13 @@ impl<'a> Site<'a> {
         vec![format!("OOMScoreAdjust={score}")]
     }
 
+    /// Whether systemd can prepare a service as root and run it as somebody else; older ones run everything as root.
+    pub(crate) fn can_drop_privileges(&self) -> bool {
+        let systemd = self.facts.init.systemd.as_ref();
+        let version = systemd.and_then(|systemd| systemd.version);
+        version.is_none_or(|version| version >= 231)
+    }
+
     /// The name servers behind a machine's own one, where it has one on its loopback; that one only the machine reaches.
     pub(crate) fn upstream_resolvers(&self) -> Option<Vec<IpAddr>> {
         let resolver = self.facts.resolver.as_ref();
@@ -168,7 +186,8 @@ pub(crate) fn host_port(address: IpAddr, port: u16) -> String {
 
 /// By what a machine knows the API and everybody else in the cluster.
 pub(crate) fn authority(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(CA, Secret::Certificate(Issuer::Cluster))
+    wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
+    wishes.secret(SIGNER, Secret::Signer(Issuer::Cluster))
 }
 
 /// A program's way to the API: a client certificate at `BASE.crt`, and a kubeconfig that names it. Who it is, is the
@@ -181,13 +200,37 @@ pub(crate) fn api_client(
     base: &str,
     request: Request,
 ) -> Result<(), Error> {
-    let text = kubeconfig(site.cluster.id.as_str(), server, &request.common_name, base);
+    let user = &request.common_name;
+    let text = kubeconfig(site.cluster.id.as_str(), server, user, CA, base);
     wishes.leaf(Issuer::Cluster, base, request)?;
     wishes.file(path, 0o600, text)
 }
 
+/// Lines of a service that runs as a user of its own: its certificates and keys are root's alone, so it gets copies of them, in a
+/// directory in memory that only this user can read. `more` is done as root before each start.
+pub(crate) fn unprivileged(user: &str, files: &[String], more: &str) -> Vec<String> {
+    let directory = format!("/run/{user}");
+    let prepare = format!(
+        "install -o {user} -g {user} -m 0600 {} {directory}/{more}",
+        files.join(" ")
+    );
+    vec![
+        format!("User={user}"),
+        format!("Group={user}"),
+        format!("RuntimeDirectory={user}"),
+        "RuntimeDirectoryMode=0700".into(),
+        format!("ExecStartPre=+/bin/sh -c {}", systemd_word(&prepare)),
+    ]
+}
+
 /// A kubeconfig whose certificate lies in files beside it.
-fn kubeconfig(cluster: &str, server: &str, user: &str, base: &str) -> String {
+pub(crate) fn kubeconfig(
+    cluster: &str,
+    server: &str,
+    user: &str,
+    authority: &str,
+    base: &str,
+) -> String {
     let [cluster, server, user] = [cluster, server, user].map(yaml);
     format!(
         "apiVersion: v1
@@ -196,7 +239,7 @@ clusters:
 - name: {cluster}
   cluster:
     server: {server}
-    certificate-authority: {CA}
+    certificate-authority: {authority}
 users:
 - name: {user}
   user:

@@ -1,5 +1,8 @@
 //! From a deploy file to a plan: everything is looked at, nothing is changed.
 
+mod comparison;
+#[cfg(test)]
+mod comparison_tests;
 mod missing;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -11,14 +14,21 @@ use hatchery_host::{
     transport::ssh::Patience,
 };
 use hatchery_spec::Cluster;
+use time::OffsetDateTime;
 
+use self::comparison::Observed;
 use crate::{
     api,
+    components::network,
+    confinement::Launcher,
     fetch::Fetcher,
-    package::{self, Bundles, Installation, Manifest as Brought, PackageKind, Problem, repository},
+    package::{
+        self, Bundles, Installation, Learned, Manifest as Brought, PackageKind, Problem, repository,
+    },
     plan::{self, Basis, Manifest, Plan},
     preflight::{self, Finding, Manners, Reply, Severity},
     reach::{self, Surroundings},
+    state::Record,
     versions::Versions,
 };
 
@@ -29,6 +39,8 @@ pub struct Request<'a> {
     pub cluster: &'a Cluster,
     /// For whom its machines are held.
     pub identity: &'a Identity,
+    /// What is remembered of the cluster, where it exists already.
+    pub remembered: Option<&'a Record>,
     /// The control machine.
     pub surroundings: &'a Surroundings,
     /// Where paths begin that are not absolute.
@@ -53,11 +65,15 @@ pub struct Survey {
     pub plan: Plan,
     /// Machines that are left out, since they did not answer and the others can do without.
     pub missing: Vec<usize>,
+    /// Whether the control plane was begun before.
+    pub formed: bool,
 }
 
 /// Why there is no plan.
 #[derive(Debug)]
 pub enum Refusal {
+    /// The cluster that is there cannot become the one of the file.
+    Living(Vec<Finding>),
     /// Something is missing on the control machine.
     Reach(Vec<reach::Error>),
     /// Machines are not as they must be.
@@ -77,6 +93,10 @@ pub async fn survey(
     heard: impl FnMut(usize, &Reply),
 ) -> Result<Survey, Refusal> {
     let cluster = request.cluster;
+    // What is known without asking is said without asking.
+    if request.remembered.is_some_and(|one| one.formed) {
+        request.compare(None, &[])?;
+    }
     let patience = Patience::default();
     let machines = reach::machines(cluster, request.identity, request.surroundings, &patience)
         .map_err(Refusal::Reach)?;
@@ -90,11 +110,20 @@ pub async fn survey(
         with_whole_paths(cluster, request.surroundings),
         request.base.clone(),
         request.surroundings.home.join("cache"),
+        request.surroundings.launcher.clone(),
     );
     let (replies, opened) = tokio::join!(asking, opening);
+    let observed = replies.iter();
+    let observed: Vec<_> = observed
+        .map(|reply| Observed::new(request.identity, reply))
+        .collect();
+    request.compare(None, &observed)?;
+    let formed = request
+        .remembered
+        .is_some_and(|one| comparison::is_formed(one, &observed));
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
     let mut findings = preflight::judge(cluster, request.identity, &answers);
-    let missing = match missing::left_out(cluster, &replies) {
+    let missing = match missing::left_out(cluster, &replies, formed) {
         Ok(missing) => missing,
         Err(needed) => {
             // Behind the reasons why it did not answer.
@@ -110,7 +139,7 @@ pub async fn survey(
     {
         return Err(Refusal::Machines(replies, findings));
     }
-    let (bundles, brought) = opened.map_err(Refusal::Packages)?;
+    let (bundles, learned) = opened.map_err(Refusal::Packages)?;
     let mut problems = Vec::new();
     let mut sites = BTreeMap::new();
     for (place, (node, reply)) in cluster.machines().iter().zip(&replies).enumerate() {
@@ -134,34 +163,59 @@ pub async fn survey(
         return Err(Refusal::Packages(problems));
     }
     let offered = ask_repositories(cluster, &machines, &sites).await?;
-    let versions = resolve(cluster, brought, offered).map_err(Refusal::Packages)?;
+    let versions = resolve(cluster, learned.versions, offered).map_err(Refusal::Packages)?;
+    request.compare(Some(&versions), &observed)?;
     let images = images(sites.values().map(|(_, installation)| installation));
+    let managed = replies.iter().map(|reply| match reply {
+        Ok((_, managed)) => managed.clone(),
+        Err(_) => Managed::default(),
+    });
+    let managed: Vec<_> = managed.collect();
     let basis = Basis {
+        now: OffsetDateTime::now_utc(),
         cluster,
         versions: &versions,
         sites: &sites,
+        managed: &managed,
         manifests: &manifests,
         images: &images,
     };
-    let plan = plan::make(&basis).map_err(Refusal::Plan)?;
+    let mut plan = plan::make(&basis).map_err(Refusal::Plan)?;
+    let unknown = learned.unknown.iter().map(ToString::to_string);
+    plan.notes.splice(..0, unknown);
     let unobtainable = preflight::judge_images(cluster, &plan, &machines, &replies, &sites).await;
     if !unobtainable.is_empty() {
         findings.splice(..0, unobtainable);
         return Err(Refusal::Machines(replies, findings));
     }
-    let managed = replies.iter().map(|reply| match reply {
-        Ok((_, managed)) => managed.clone(),
-        Err(_) => Managed::default(),
-    });
     Ok(Survey {
-        managed: managed.collect(),
+        managed,
         machines: machines.into_iter().map(Arc::new).collect(),
         replies,
         findings,
         versions,
         plan,
         missing,
+        formed,
     })
+}
+
+impl Request<'_> {
+    /// Refuses what cannot be done to the cluster as it is remembered and as its machines show it.
+    fn compare(
+        &self,
+        versions: Option<&Versions>,
+        observed: &[Option<Observed>],
+    ) -> Result<(), Refusal> {
+        let Some(remembered) = self.remembered else {
+            return Ok(());
+        };
+        let refusals = comparison::refusals((self.cluster, versions), remembered, observed);
+        match refusals.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Living(refusals)),
+        }
+    }
 }
 
 /// A machine that is left out keeps nobody else waiting.
@@ -190,11 +244,12 @@ async fn open(
     cluster: Cluster,
     base: PathBuf,
     cache: PathBuf,
-) -> Result<(Bundles, package::Versions), Vec<Problem>> {
+    launcher: Option<Launcher>,
+) -> Result<(Bundles, Learned), Vec<Problem>> {
     let opened = tokio::task::spawn_blocking(move || {
         let bundles = Bundles::open(&cluster, &base, &cache)?;
-        let versions = bundles.versions(&cluster)?;
-        Ok((bundles, versions))
+        let learned = bundles.versions(&cluster, launcher.as_ref())?;
+        Ok((bundles, learned))
     });
     opened
         .await
@@ -285,7 +340,10 @@ async fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>
         let (name, text) = match brought {
             Brought::Text { name, text } => (name, text),
             Brought::Url(url) => match fetch(&url).await {
-                Ok(text) => (url.split('?').next().unwrap_or(&url).to_owned(), text),
+                Ok(text) => (
+                    url.split(['?', '#']).next().unwrap_or(&url).to_owned(),
+                    text,
+                ),
                 Err(problem) => {
                     problems.push(problem);
                     continue;
@@ -299,6 +357,9 @@ async fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>
                 "correct the manifest",
             )),
         }
+    }
+    if problems.is_empty() {
+        problems.extend(network::lacks_manifest(cluster, &manifests));
     }
     if problems.is_empty() {
         Ok(manifests)

@@ -12,6 +12,8 @@ use hyper_util::{
 };
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 
+use hatchery_host::content::Hash;
+
 use crate::package::Problem;
 
 /// More than any manifest has.
@@ -46,11 +48,30 @@ impl Fetcher {
         })
     }
 
-    /// What a URL holds.
+    /// What a URL holds. One with `#sha256=` behind it has to hold what gives this sum.
     ///
     /// # Errors
     /// What the server, the network or the text is not.
     pub(crate) async fn text(&self, url: &str) -> Result<String, Problem> {
+        let (url, checksum) = match url.split_once("#sha256=") {
+            Some((url, checksum)) => (url, Some(checksum)),
+            None => (url, None),
+        };
+        let text = self.fetched(url).await?;
+        let found = Hash::of(text.as_bytes());
+        match checksum.filter(|wanted| *wanted != found.as_str()) {
+            None => Ok(text),
+            Some(wanted) => Err(Problem::new(
+                format!(
+                    "{url} is not what it should be: its checksum is {}, not {wanted}",
+                    found.as_str()
+                ),
+                "see who changed it, and correct the checksum in the deploy file if it is meant so",
+            )),
+        }
+    }
+
+    async fn fetched(&self, url: &str) -> Result<String, Problem> {
         let fetched = tokio::time::timeout(self.deadline, self.follow(url)).await;
         let late = || format!("it took longer than {} s", self.deadline.as_secs());
         fetched.unwrap_or_else(|_| Err(late())).map_err(|reason| {
@@ -203,6 +224,12 @@ mod tests {
             assert!(problem.message.contains(reason), "{path}: {problem}");
             assert!(problem.remedy.is_some());
         }
+        let sum = Hash::of(b"kind: A\n");
+        let known = format!("{server}/good#sha256={}", sum.as_str());
+        assert_eq!(fetcher.text(&known).await.unwrap(), "kind: A\n");
+        let other = format!("{server}/good#sha256={}", Hash::of(b"kind: B\n").as_str());
+        let problem = fetcher.text(&other).await.unwrap_err();
+        assert!(problem.message.contains(sum.as_str()), "{problem}");
         let problem = fetcher.text("http://127.0.0.1:1/").await.unwrap_err();
         assert!(problem.message.contains("refused"), "{problem}");
     }

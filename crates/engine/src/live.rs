@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
+use futures::{StreamExt as _, future::join_all, stream};
 use hatchery_host::{
     machine::{Machine, Managed},
     script::Identity,
     transport::ssh::Patience,
 };
 use hatchery_pki::expiry;
-use hatchery_spec::Cluster;
+use hatchery_spec::{Cluster, cluster::Role};
 use serde::Serialize;
 use time::OffsetDateTime;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     api::Api,
@@ -40,7 +40,13 @@ pub struct Live {
     pub certificates_until: Option<OffsetDateTime>,
 }
 
-/// Asks the machines and the API of a cluster, all at once, for no longer than this.
+/// So many machines are asked at the same time.
+const PARALLEL: usize = 64;
+/// After so many deadlines of a single machine nobody waits for the rest of a cluster.
+const ROUNDS: u32 = 4;
+
+/// Asks the machines and the API of a cluster. Each machine has this long, and all of them together four times as long;
+/// a machine that did not get its turn by then counts as not reached.
 ///
 /// # Errors
 /// What is missing on the control machine.
@@ -59,7 +65,7 @@ pub async fn look(
     };
     let machines = reach::machines(cluster, identity, surroundings, &patience)?;
     let machines: Vec<_> = machines.into_iter().map(Arc::new).collect();
-    let asking = join_all(machines.iter().map(|machine| managed(machine, deadline)));
+    let asking = ask_all(cluster, &machines, deadline);
     let api = async {
         match authorities {
             None => Err("the cluster has no authorities yet".to_owned()),
@@ -78,7 +84,6 @@ pub async fn look(
     // Saying goodbye may take no longer.
     let goodbye = join_all(machines.iter().map(|machine| machine.disconnect()));
     let _ = timeout(Duration::from_secs(1), goodbye).await;
-    let managed: Vec<_> = managed.into_iter().flatten().collect();
     let mut live = Live {
         reached: managed.len(),
         certificates_until: first_end(&managed).or_else(|| {
@@ -94,6 +99,26 @@ pub async fn look(
         Err(reason) => live.silence = Some(reason),
     }
     Ok(live)
+}
+
+/// What the machines say that answer in time. Those that nobody needs any more are let go.
+async fn ask_all(cluster: &Cluster, machines: &[Arc<Machine>], deadline: Duration) -> Vec<Managed> {
+    let questions = machines.iter().zip(cluster.machines());
+    let questions = questions.map(|(machine, node)| async move {
+        let answer = managed(machine, deadline).await;
+        // Masters lead to the API.
+        if !node.is(Role::Master) {
+            let _ = timeout(Duration::from_secs(1), machine.disconnect()).await;
+        }
+        answer
+    });
+    let mut answers = stream::iter(questions).buffer_unordered(PARALLEL);
+    let end = Instant::now() + deadline * ROUNDS;
+    let mut managed = Vec::new();
+    while let Ok(Some(answer)) = timeout_at(end, answers.next()).await {
+        managed.extend(answer);
+    }
+    managed
 }
 
 async fn managed(machine: &Machine, deadline: Duration) -> Option<Managed> {
@@ -121,10 +146,78 @@ fn first_end(managed: &[Managed]) -> Option<OffsetDateTime> {
 
 #[cfg(test)]
 mod tests {
-    use hatchery_host::machine::ManagedResource;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::{FutureExt as _, future::BoxFuture};
+    use hatchery_host::{
+        machine::ManagedResource,
+        privilege::Privilege,
+        transport::{self, Connection, Connector},
+    };
     use hatchery_pki::{AUTHORITY_LIFETIME, Authority, LEAF_LIFETIME, Request};
+    use hatchery_spec::{Input, read};
 
     use super::*;
+
+    /// Nobody answers; counts who waits for an answer.
+    #[derive(Default)]
+    struct Silent {
+        waiting: AtomicUsize,
+        peak: AtomicUsize,
+        asked: AtomicUsize,
+    }
+
+    struct Way(Arc<Silent>);
+
+    impl Connector for Way {
+        fn name(&self) -> &str {
+            "silent"
+        }
+
+        fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn Connection>, transport::Error>> {
+            struct Leave(Arc<Silent>);
+            impl Drop for Leave {
+                fn drop(&mut self) {
+                    self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+            async move {
+                self.0.asked.fetch_add(1, Ordering::SeqCst);
+                let now = self.0.waiting.fetch_add(1, Ordering::SeqCst) + 1;
+                self.0.peak.fetch_max(now, Ordering::SeqCst);
+                let _leave = Leave(Arc::clone(&self.0));
+                std::future::pending().await
+            }
+            .boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_cluster_is_asked_in_turns_and_not_for_ever() {
+        let hosts: Vec<_> = (0..400)
+            .map(|number| format!("{{ip: 10.0.{}.{}}}", number / 200, number % 200 + 1))
+            .collect();
+        let text = format!(
+            "cluster-id: demo\nnetwork: {{podcidr: 10.240.0.0/12}}\nmasters: [{{ip: 10.9.9.9}}]\nworkers: [{}]\n",
+            hosts.join(", ")
+        );
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        let rendered = reading.diagnostics.render(false);
+        let cluster = reading.cluster.unwrap_or_else(|| panic!("{rendered}"));
+        let silent = Arc::<Silent>::default();
+        let machine = |_| {
+            let way = Arc::new(Way(Arc::clone(&silent)));
+            let nobody = crate::state::nobody(&cluster.id);
+            Arc::new(Machine::new(way, Privilege::Root, nobody))
+        };
+        let machines: Vec<_> = cluster.machines().iter().map(machine).collect();
+        let managed = ask_all(&cluster, &machines, Duration::from_millis(40)).await;
+        assert_eq!(managed.len(), 0);
+        assert_eq!(silent.peak.load(Ordering::SeqCst), PARALLEL);
+        // Seven turns would be needed, and there was time for four.
+        let asked = silent.asked.load(Ordering::SeqCst);
+        assert!(asked < machines.len(), "{asked}");
+    }
 
     #[test]
     fn the_first_certificate_to_end_counts() {

@@ -80,7 +80,7 @@ impl Material<'_> {
         let text = match file.what {
             Secret::Certificate(issuer) => self.authority(issuer).cert_pem().to_owned(),
             Secret::ClusterKey => authorities.cluster.key_pem().expose_secret().to_owned(),
-            Secret::ClusterSigner => authorities.cluster.signer_pem(),
+            Secret::Signer(issuer) => self.authority(issuer).signer_pem(),
             Secret::ServiceAccountKey => authorities
                 .service_account
                 .private_pem()
@@ -188,7 +188,7 @@ impl Material<'_> {
     }
 }
 
-/// A file of root's alone: whatever uses keys and certificates runs as root.
+/// A file of root's alone. A service that runs as another user is given copies when it starts.
 fn put(path: &MachinePath, content: Content) -> Result<Operation, ValueError> {
     Ok(Operation::File(File {
         path: path.clone(),

@@ -16,11 +16,11 @@ use time::OffsetDateTime;
 
 use self::words::{applied, of_machine};
 use crate::{
-    api::{self, Api, Effect},
+    api::{self, Api},
     authorities::Authorities,
     deployment::Survey,
     material::{self, Material},
-    plan::{ApiWork, Task, Work},
+    plan::{ApiWork, Manifest, Node, Task, Work},
 };
 
 /// What would happen to one thing.
@@ -171,10 +171,19 @@ pub async fn look(looking: Looking<'_>) -> Result<Outlook, Error> {
         });
     let looks = stream::iter(looks).buffer_unordered(looking.parallel.max(1));
     let mut parts: Vec<_> = looks.try_collect::<Vec<_>>().await?.concat();
+    let mut nodes = Vec::new();
     for (number, task) in tasks {
-        if let Work::Api(work) = &task.work {
-            parts.push((number, ask(looking.api, &task.title, work).await));
+        match &task.work {
+            Work::Api(ApiWork::Node(node)) => nodes.push((number, node)),
+            Work::Api(work) => parts.push((number, ask(looking.api, &task.title, work).await)),
+            Work::Machine { .. } => {}
         }
+    }
+    // A thousand nodes are one part.
+    if let Some((number, _)) = nodes.first() {
+        let number = *number;
+        let nodes: Vec<_> = nodes.into_iter().map(|(_, node)| node).collect();
+        parts.push((number, ask_nodes(looking.api, &nodes).await));
     }
     parts.sort_by_key(|(number, _)| *number);
     let mut parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
@@ -224,7 +233,7 @@ async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
         ..Part::default()
     };
     let asked = match (api, work) {
-        (_, ApiWork::RolledOut(_)) => return part,
+        (_, ApiWork::Ready | ApiWork::Node(_) | ApiWork::RolledOut { .. }) => return part,
         (None, ApiWork::Apply(manifests)) => {
             let count: usize = manifests.iter().map(|one| one.objects.len()).sum();
             part.later = Some(format!(
@@ -232,15 +241,7 @@ async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
             ));
             return part;
         }
-        (None, ApiWork::Nodes(nodes)) => {
-            let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
-            part.later = Some(format!(
-                "labelled after the masters are up: {}",
-                names.join(", ")
-            ));
-            return part;
-        }
-        (Some(api), work) => ask_api(api, work).await,
+        (Some(api), ApiWork::Apply(manifests)) => ask_api(api, manifests).await,
     };
     match asked {
         Ok(changes) => part.changes = changes,
@@ -249,31 +250,47 @@ async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
     part
 }
 
-async fn ask_api(api: &Api, work: &ApiWork) -> Result<Vec<Change>, api::Error> {
+async fn ask_api(api: &Api, manifests: &[Manifest]) -> Result<Vec<Change>, api::Error> {
     let mut changes = Vec::new();
-    match work {
-        ApiWork::Apply(manifests) => {
-            for manifest in manifests {
-                let would = api.would_apply(&manifest.objects, true).await?;
-                changes.extend(would.iter().filter_map(|one| {
-                    let name = match &one.namespace {
-                        Some(namespace) => format!("{} {namespace}/{}", one.kind, one.name),
-                        None => format!("{} {}", one.kind, one.name),
-                    };
-                    applied(name, &one.effect)
-                }));
-            }
-        }
-        ApiWork::Nodes(nodes) => {
-            for node in nodes {
-                let would = api.would_label_and_taint(&node.name, &node.labels, &node.taints);
-                let effect: Effect = would.await?;
-                changes.extend(applied(format!("node {}", node.name), &effect));
-            }
-        }
-        ApiWork::RolledOut(_) => {}
+    for manifest in manifests {
+        let would = api.would_apply(&manifest.objects, true).await?;
+        changes.extend(would.iter().filter_map(|one| {
+            let name = match &one.namespace {
+                Some(namespace) => format!("{} {namespace}/{}", one.kind, one.name),
+                None => format!("{} {}", one.kind, one.name),
+            };
+            applied(name, &one.effect)
+        }));
     }
     Ok(changes)
+}
+
+async fn ask_nodes(api: Option<&Api>, nodes: &[&Node]) -> Part {
+    let mut part = Part {
+        title: "nodes ready".to_owned(),
+        ..Part::default()
+    };
+    let Some(api) = api else {
+        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+        part.later = Some(format!(
+            "labelled after the masters are up: {}",
+            names.join(", ")
+        ));
+        return part;
+    };
+    for node in nodes {
+        let would = api.would_label_and_taint(&node.name, &node.labels, &node.taints);
+        match would.await {
+            Ok(effect) => part
+                .changes
+                .extend(applied(format!("node {}", node.name), &effect)),
+            Err(error) => {
+                part.later = Some(format!("the API cannot tell: {error}"));
+                break;
+            }
+        }
+    }
+    part
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod repository;
 mod tests;
 mod tree;
 mod version;
+mod version_list;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +36,7 @@ use std::{
 use hatchery_spec::{
     Cluster,
     cluster::{Item, Machine, Role},
-    value::{Arch, Version},
+    value::Arch,
 };
 
 pub(crate) use self::reference::full as full_reference;
@@ -49,10 +50,11 @@ pub use self::{
     installation::Installation,
     manifest::Manifest,
     problem::Problem,
-    version::{Release, Versions},
+    version::{Learned, Unknown, Versions},
 };
 pub use crate::components::hooks::Hook;
-use crate::name_list::NameList;
+use crate::{confinement::Launcher, name_list::NameList};
+pub use hatchery_spec::value::Release;
 
 /// The archives of a cluster, by architecture; none for an installation from repositories only.
 #[derive(Clone, Debug, Default)]
@@ -120,19 +122,19 @@ impl Bundles {
         manifest::read(cluster, &self.masters_first(cluster))
     }
 
-    /// The versions of what is listed from archives. Programs are run for that where no package's name tells.
-    pub fn versions(&self, cluster: &Cluster) -> Result<Versions, Vec<Problem>> {
+    /// The versions of what is listed from archives. Where neither a package's name nor the archive's `versions.yaml`
+    /// tells, the launcher runs programs for that; without a launcher none is run.
+    pub fn versions(
+        &self,
+        cluster: &Cluster,
+        launcher: Option<&Launcher>,
+    ) -> Result<Learned, Vec<Problem>> {
         let bundles: Vec<_> = self
             .bundles
             .iter()
             .map(|(arch, bundle)| (*arch, &**bundle))
             .collect();
-        version::versions(cluster, &bundles)
-    }
-
-    /// The version of Kubernetes that the archives bring; nothing if it comes from repositories.
-    pub fn kubernetes_version(&self, cluster: &Cluster) -> Result<Option<Version>, Vec<Problem>> {
-        Ok(self.versions(cluster)?.kubernetes)
+        version::versions(cluster, &bundles, launcher)
     }
 
     fn masters_first(&self, cluster: &Cluster) -> Vec<&Bundle> {
@@ -209,7 +211,12 @@ fn questions<'a>(
     };
     let manifests = manifest::wanted(cluster, bundle).into_iter();
     let manifests = manifests.map(|file| (file, Question::Manifest));
-    listed.chain(images).chain(manifests).collect()
+    let versions = version_list::file(bundle).map(|file| (file, Question::Manifest));
+    listed
+        .chain(images)
+        .chain(manifests)
+        .chain(versions)
+        .collect()
 }
 
 fn holds_nothing(bundle: &Bundle, items: &[&Item]) -> Option<Problem> {

@@ -3,35 +3,39 @@
 //! [`make`] is a pure function of the cluster, its versions, what its packages bring and what its machines are like.
 //! A task names what it needs; whatever needs nothing that is unfinished may run.
 
+mod control_plane;
 mod graph;
 mod hooks;
 mod manifest;
+mod nodes;
 mod note;
+mod running;
 
 use std::collections::BTreeMap;
 
-use hatchery_host::{facts::Facts, path::Word};
+use hatchery_host::{facts::Facts, machine::Managed, operation::Operation, path::Word};
 use hatchery_spec::{
     Cluster,
-    cluster::{CoreDns, Machine, Role, RuntimeKind},
+    cluster::{Machine, Role, RuntimeKind},
     value::{Label, Taint},
 };
 use snafu::Snafu;
+use time::OffsetDateTime;
 
 use self::graph::Graph;
 pub use self::{
-    graph::{Task, TaskId},
+    graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
+    running::runs,
 };
 
 use crate::{
     api,
     components::{
-        Site, authority, containerd, control_plane, coredns, docker, etcd, isulad, kube_proxy,
-        kubelet, load_balancer, machine, network, pods, rbac,
+        Site, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet, load_balancer,
+        machine, network, pods, rbac,
     },
     package::Installation,
-    taints,
     versions::{Feature, Versions},
     wish::{self, Wish, Wishes},
 };
@@ -45,10 +49,14 @@ pub struct Basis<'a> {
     pub versions: &'a Versions,
     /// What was found out about each machine that answered, by its place in the cluster's list.
     pub sites: &'a BTreeMap<usize, (Facts, Installation)>,
+    /// What each machine has of ours, in the cluster's order; empty for a cluster that is not there yet.
+    pub managed: &'a [Managed],
     /// Manifests that the user brings, in order.
     pub manifests: &'a [Manifest],
     /// References of all images that the archives bring.
     pub images: &'a [String],
+    /// Certificates that end before are of no use.
+    pub now: OffsetDateTime,
 }
 
 /// What is to be done.
@@ -79,12 +87,19 @@ pub enum Work {
 /// Something for the cluster's API.
 #[derive(Clone, Debug)]
 pub enum ApiWork {
+    /// The API has to answer before anything else is asked of it.
+    Ready,
     /// Objects are to be so.
     Apply(Vec<Manifest>),
-    /// Nodes are waited for, except those whose machine failed.
-    Nodes(Vec<Node>),
+    /// A node is waited for, and gets its labels and taints.
+    Node(Node),
     /// What was applied is waited for.
-    RolledOut(Vec<Workload>),
+    RolledOut {
+        /// The manifest's name.
+        addon: String,
+        /// What of it runs in pods.
+        workloads: Vec<Workload>,
+    },
 }
 
 /// A node of the cluster.
@@ -92,8 +107,8 @@ pub enum ApiWork {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// The task that starts its kubelet.
-    pub task: TaskId,
+    /// Its machine, by its place in the cluster's list.
+    pub machine: usize,
     /// Labels that it is to have.
     pub labels: Vec<Label>,
     /// Taints that it is to have.
@@ -102,28 +117,41 @@ pub struct Node {
 
 /// Why there is no plan.
 #[derive(Debug, Snafu)]
-#[snafu(display("{machine}: {source}"))]
-pub struct Error {
-    machine: String,
-    source: wish::Error,
+pub enum Error {
+    /// A value of the deploy file cannot be told to a machine.
+    #[snafu(display("{machine}: {source}"))]
+    Machine {
+        /// The machine's name.
+        machine: String,
+        /// What cannot be told.
+        source: wish::Error,
+    },
+    /// A manifest of Hatchery's own cannot be read, with what this cluster put into it.
+    #[snafu(display("the manifest for {title} is broken: {source}"))]
+    Manifest {
+        /// What it is for.
+        title: &'static str,
+        /// Where it is broken.
+        source: api::manifest::Error,
+    },
 }
 
 /// Makes a plan for the machines that answered.
 ///
 /// # Errors
-/// When a value of the deploy file cannot be told to a machine.
+/// When a value of the deploy file cannot be told to a machine, or a manifest of our own is broken.
 pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
     let mut maker = Maker {
         basis: *basis,
         graph: Graph::default(),
+        api_ready: None,
         notes: note::archived_images(basis).into_iter().collect(),
     };
     maker.foundation()?;
-    let mut workloads = Vec::new();
-    let applied = maker.objects(&mut workloads);
-    maker.others(&applied)?;
-    let ready = maker.nodes(&applied, workloads);
-    maker.postjoin(ready)?;
+    let addons = maker.objects()?;
+    maker.others(&addons)?;
+    let nodes = maker.nodes(&addons);
+    maker.postjoin(&nodes)?;
     Ok(Plan {
         tasks: maker.graph.tasks,
         notes: maker.notes,
@@ -133,7 +161,53 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
 struct Maker<'a> {
     basis: Basis<'a>,
     graph: Graph,
+    /// The task after which the API answers.
+    api_ready: Option<TaskId>,
     notes: Vec<String>,
+}
+
+/// A manifest that is applied.
+struct Addon {
+    title: String,
+    name: String,
+    workloads: Vec<Workload>,
+    applied: TaskId,
+}
+
+/// What a task waits for.
+#[derive(Clone, Debug, Default)]
+struct Edges {
+    /// Has to have succeeded.
+    needs: Vec<TaskId>,
+    /// Has to have ended.
+    after: Vec<TaskId>,
+}
+
+impl Edges {
+    fn needs(needs: Vec<TaskId>) -> Self {
+        Self {
+            needs,
+            after: Vec::new(),
+        }
+    }
+
+    /// What a cluster that is being made cannot do without, and one that lives can: there, one machine's failure keeps
+    /// nobody else.
+    fn on(living: bool, tasks: Vec<TaskId>) -> Self {
+        match living {
+            true => Self {
+                needs: Vec::new(),
+                after: tasks,
+            },
+            false => Self::needs(tasks),
+        }
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.needs.extend(other.needs);
+        self.after.extend(other.after);
+        self
+    }
 }
 
 /// A part of what a machine needs.
@@ -146,14 +220,7 @@ impl<'a> Maker<'a> {
             self.prepare(place, node)?;
             self.hooks(place, node)?;
         }
-        // Members wait for each other, so none begins before all have their programs.
-        let members = self.present(|node| node.is(Role::Etcd)).into_iter();
-        let members: Vec<_> = members
-            .flat_map(|(place, _)| self.prepared(place))
-            .collect();
-        for (place, node) in self.present(|node| node.is(Role::Etcd)) {
-            self.add(place, node, "etcd", &members, &[etcd::wishes])?;
-        }
+        self.etcd()?;
         for (place, node) in self.present(|node| node.is(Role::LoadBalancer)) {
             let needs = self.prepared(place);
             self.add(
@@ -164,27 +231,22 @@ impl<'a> Maker<'a> {
                 &[load_balancer::wishes],
             )?;
         }
-        // One API server fills the empty database; several would wait for each other. It begins as soon as etcd does, since
-        // everybody waits for it.
-        if let Some((place, node)) = self.masters().first() {
-            self.master(*place, node, &[])?;
-        }
-        Ok(())
+        self.first_masters()
     }
 
     /// Nodes, and masters beside the first. A machine does one thing at a time, and a cluster can do without a second
     /// master for a while: images and kubelets come before it.
-    fn others(&mut self, applied: &[TaskId]) -> Result<(), Error> {
+    fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
         let (cluster, versions) = (self.basis.cluster, self.basis.versions);
         let up = self.api_server();
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
-            let needs = [
-                self.prepared(place),
-                self.of("etcd", place),
-                self.of("master", place),
-            ]
-            .concat();
-            self.add(place, node, "pods", &needs, &[pods::wishes])?;
+            let own = Edges::on(
+                self.api_lives(),
+                [self.of("etcd", place), self.of("master", place)].concat(),
+            );
+            let edges = Edges::needs(self.prepared(place)).and(own);
+            self.add(place, node, "pods", &edges.needs, &[pods::wishes])?;
+            self.graph.last_comes_after(&edges.after);
             let needs = self.of("pods", place);
             self.add(
                 place,
@@ -195,53 +257,29 @@ impl<'a> Maker<'a> {
             )?;
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
             let balancers = self.all("load-balancer", Role::LoadBalancer);
-            let needs = [self.of("runtime", place), balancers, up.clone()].concat();
+            let edges = Edges::needs(self.of("runtime", place))
+                .and(Edges::on(self.api_lives(), balancers))
+                .and(up.clone());
             let parts: [Part; 3] = if versions.has(Feature::ProxyWantsNode) {
                 [authority, kubelet::wishes, kube_proxy::wishes]
             } else {
                 // A pod that asks for a Service before there is one is not answered, and tries again much later.
                 [authority, kube_proxy::wishes, kubelet::wishes]
             };
-            self.add(place, node, "worker", &needs, &parts)?;
+            self.add(place, node, "worker", &edges.needs, &parts)?;
+            self.graph.last_comes_after(&edges.after);
         }
-        for (place, node) in self.masters().into_iter().skip(1) {
-            let api = applied.first().copied().into_iter().collect();
-            let after = [up.clone(), api, self.of("worker", place)].concat();
-            self.master(place, node, &after)?;
-        }
-        Ok(())
-    }
-
-    fn masters(&self) -> Vec<(usize, &'a Machine)> {
-        self.present(|node| node.is(Role::Master))
-    }
-
-    fn master(&mut self, place: usize, node: &Machine, after: &[TaskId]) -> Result<(), Error> {
-        let needs = [self.prepared(place), self.all("etcd", Role::Etcd)].concat();
-        let mut parts: Vec<Part> = vec![control_plane::wishes];
-        if self.basis.cluster.dns.coredns == CoreDns::Binary {
-            parts.push(coredns::wishes);
-        }
-        self.add(place, node, "master", &needs, &parts)?;
-        if let Some(task) = self.graph.tasks.last_mut() {
-            task.after = after.to_vec();
-        }
-        Ok(())
-    }
-
-    /// The first master that there is.
-    fn api_server(&self) -> Vec<TaskId> {
-        let masters = self.masters();
-        masters
-            .first()
-            .map(|(place, _)| self.of("master", *place))
-            .unwrap_or_default()
+        self.other_masters(addons)
     }
 
     /// What the API is told, our own first.
-    fn objects(&mut self, workloads: &mut Vec<Workload>) -> Vec<TaskId> {
+    fn objects(&mut self) -> Result<Vec<Addon>, Error> {
         let (cluster, versions) = (self.basis.cluster, self.basis.versions);
         let up = self.api_server();
+        let ready = self
+            .graph
+            .api_after("API ready", &up.needs, &up.after, ApiWork::Ready);
+        self.api_ready = Some(ready);
         let mut own = vec![("access rights", rbac::manifest())];
         let user: Vec<_> = self.basis.manifests.to_vec();
         let plugin = cluster.pods.plugin.as_ref();
@@ -258,67 +296,57 @@ impl<'a> Maker<'a> {
             "cluster DNS",
             coredns::manifest(cluster, versions, self.basis.images),
         ));
-        let mut applied = Vec::new();
+        let mut addons = Vec::new();
         for (title, text) in own {
-            // Ours are right: a test reads them all.
-            let objects = api::parse(&text).unwrap_or_default();
-            let manifest = Manifest {
-                name: title.to_owned(),
-                objects,
-            };
-            workloads.extend(manifest.workloads());
-            applied.push(self.graph.api(title, &up, ApiWork::Apply(vec![manifest])));
+            let manifest = Manifest::of_ours(title, &text)?;
+            addons.push(self.addon(title, manifest, ready));
         }
         for mut manifest in user {
             self.notes
                 .extend(network::fit(cluster, &mut manifest.objects));
-            workloads.extend(manifest.workloads());
             let title = format!("addon {}", manifest.name);
-            applied.push(self.graph.api(&title, &up, ApiWork::Apply(vec![manifest])));
+            addons.push(self.addon(&title, manifest, ready));
         }
-        applied
+        Ok(addons)
     }
 
-    /// Gives the task that waits for the nodes.
-    fn nodes(&mut self, applied: &[TaskId], workloads: Vec<Workload>) -> Option<TaskId> {
-        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
-        let mut nodes = Vec::new();
-        for (place, node) in self.present(|node| node.is(Role::Worker)) {
-            nodes.extend(self.of("worker", place).into_iter().map(|task| Node {
-                name: node.name.to_string(),
-                task,
-                labels: taints::labels(versions, node),
-                taints: taints::of(cluster, versions, node),
-            }));
+    fn addon(&mut self, title: &str, manifest: Manifest, ready: TaskId) -> Addon {
+        Addon {
+            title: title.to_owned(),
+            name: manifest.name.clone(),
+            workloads: manifest.workloads(),
+            applied: self
+                .graph
+                .api(title, &[ready], ApiWork::Apply(vec![manifest])),
         }
-        if nodes.is_empty() {
-            return None;
-        }
-        if let Some(note) = note::missing_load_balancer(&self.basis) {
-            self.notes.push(note);
-            return None;
-        }
-        let workers: Vec<_> = nodes.iter().map(|node| node.task).collect();
-        let nodes = self
-            .graph
-            .api_after("nodes ready", applied, &workers, ApiWork::Nodes(nodes));
-        if !workloads.is_empty() {
-            self.graph
-                .api("pods ready", &[nodes], ApiWork::RolledOut(workloads));
-        }
-        Some(nodes)
     }
 
-    /// Programs and packages, and what every machine needs.
+    /// Programs and packages, and what every machine needs. Packages come by themselves to a machine whose services must
+    /// not be restarted together: their own scripts may do that.
     fn prepare(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
         let Some((_, installation)) = self.basis.sites.get(&place) else {
             return Ok(());
         };
         let mut wishes = Wishes::default();
-        for operation in &installation.operations {
-            wishes.operation(operation.clone());
+        if node.is(Role::Worker) {
+            pods::before(&mut wishes).map_err(|source| Error::Machine {
+                machine: node.name.to_string(),
+                source,
+            })?;
         }
-        self.push(place, node, "prepare", &[], wishes, &[machine::wishes])
+        let lane = self.lane(place);
+        let operations = installation.operations.iter().cloned();
+        let (packages, others): (Vec<_>, Vec<_>) =
+            operations.partition(|one| lane.is_some() && matches!(one, Operation::Packages(_)));
+        if let (Some(lane), false) = (lane, packages.is_empty()) {
+            packages.into_iter().for_each(|one| wishes.operation(one));
+            let first = std::mem::take(&mut wishes);
+            self.push(place, node, "packages", &[], first, &[])?;
+            self.graph.last_runs(Concurrency::OneByOne(lane));
+        }
+        others.into_iter().for_each(|one| wishes.operation(one));
+        let needs = self.of("packages", place);
+        self.push(place, node, "prepare", &needs, wishes, &[machine::wishes])
     }
 
     fn add(
@@ -351,7 +379,7 @@ impl<'a> Maker<'a> {
             facts,
             installation,
         };
-        let context = |source| Error {
+        let context = |source| Error::Machine {
             machine: node.name.to_string(),
             source,
         };
@@ -360,10 +388,14 @@ impl<'a> Maker<'a> {
         }
         if owner == "runtime" {
             for archive in &installation.images {
-                wishes.operation(hatchery_host::operation::Operation::Images(archive.clone()));
+                wishes.operation(Operation::Images(archive.clone()));
             }
         }
-        let word = wish::word(owner).map_err(context)?;
+        let word = match owner {
+            "packages" => "prepare",
+            other => other,
+        };
+        let word = wish::word(word).map_err(context)?;
         self.graph
             .machine(place, owner, node.name.as_str(), word, needs, wishes.0);
         Ok(())

@@ -4,6 +4,7 @@
 //! that a machine did not tell gives no finding.
 
 mod ask;
+mod existing_runtime;
 mod finding;
 mod fleet;
 mod images;
@@ -60,6 +61,7 @@ pub fn judge(cluster: &Cluster, own: &Identity, answers: &[(&Machine, &Reply)]) 
             ports::judge(&subject, &mut findings);
             network::judge(&subject, &mut findings);
             traces::judge(&subject, &mut findings);
+            existing_runtime::judge(&subject, &mut findings);
         }
     }
     fleet::judge(&subjects, &mut findings);

@@ -9,7 +9,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use hatchery_host::{
     machine::Machine,
@@ -17,7 +17,11 @@ use hatchery_host::{
     script::Identity,
     transport::ssh::{Bastions, Hop, HostKey, Patience, Ssh, Target, host_keys::InvalidPin},
 };
-use hatchery_spec::{Cluster, cluster::Machine as Node};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Access, Machine as Node},
+    value::{HostKey as Pinned, Name},
+};
 
 use self::credentials::Credentials;
 pub use self::{
@@ -36,17 +40,64 @@ pub fn machines(
     surroundings: &Surroundings,
     patience: &Patience,
 ) -> Result<Vec<Machine>, Vec<Error>> {
+    Ok(held(routes(cluster, surroundings)?, identity, patience))
+}
+
+/// The same for some machines, be they of one deploy file of the cluster or of several.
+///
+/// # Errors
+/// Everything that is missing on the control machine.
+pub fn selected(
+    cluster: &Name,
+    nodes: &[&Node],
+    identity: &Identity,
+    surroundings: &Surroundings,
+    patience: &Patience,
+) -> Result<Vec<Machine>, Vec<Error>> {
     let mut errors = Errors::default();
-    let targets = targets(cluster, surroundings, &mut errors);
-    if !errors.0.is_empty() {
-        return Err(errors.0);
+    let targets = targets_of(cluster, nodes, surroundings, &mut errors);
+    match errors.0.is_empty() {
+        true => Ok(held(targets, identity, patience)),
+        false => Err(errors.0),
     }
+}
+
+fn held(
+    targets: Vec<(Target, Privilege)>,
+    identity: &Identity,
+    patience: &Patience,
+) -> Vec<Machine> {
     let bastions = Bastions::new();
     let machine = |(target, privilege)| {
         let ssh = Ssh::new(target, patience.clone(), bastions.clone());
         Machine::new(Arc::new(ssh), privilege, identity.clone())
     };
-    Ok(targets.into_iter().map(machine).collect())
+    targets.into_iter().map(machine).collect()
+}
+
+/// How each machine is reached and how root's rights are had there, in the cluster's order.
+///
+/// # Errors
+/// Everything that is missing on the control machine.
+pub fn routes(
+    cluster: &Cluster,
+    surroundings: &Surroundings,
+) -> Result<Vec<(Target, Privilege)>, Vec<Error>> {
+    let mut errors = Errors::default();
+    let targets = targets(cluster, surroundings, &mut errors);
+    if errors.0.is_empty() {
+        Ok(targets)
+    } else {
+        Err(errors.0)
+    }
+}
+
+/// Where host keys are known from.
+struct Files {
+    /// The user's own, read only.
+    known: Vec<PathBuf>,
+    /// The cluster's, which keys are added to at first use.
+    record: PathBuf,
 }
 
 fn targets(
@@ -54,10 +105,20 @@ fn targets(
     surroundings: &Surroundings,
     errors: &mut Errors,
 ) -> Vec<(Target, Privilege)> {
-    let directory = Directory::new(&surroundings.home, &cluster.id);
-    let files = HostKey::Known {
-        files: surroundings.known_hosts(),
-        record: Some(directory.path().join("known_hosts")),
+    let nodes: Vec<_> = cluster.machines().iter().collect();
+    targets_of(&cluster.id, &nodes, surroundings, errors)
+}
+
+fn targets_of(
+    cluster: &Name,
+    nodes: &[&Node],
+    surroundings: &Surroundings,
+    errors: &mut Errors,
+) -> Vec<(Target, Privilege)> {
+    let directory = Directory::new(&surroundings.home, cluster);
+    let files = Files {
+        known: surroundings.known_hosts(),
+        record: directory.path().join("known_hosts"),
     };
     let made = directory.make().map_err(|error| Problem::Directory {
         path: directory.path().display().to_string(),
@@ -65,7 +126,7 @@ fn targets(
     });
     let mut credentials = Credentials::new(surroundings);
     let mut targets = Vec::new();
-    for node in cluster.machines() {
+    for &node in nodes {
         if let Err(problem) = &made {
             errors.add(problem.clone(), node);
         }
@@ -80,38 +141,34 @@ fn targets(
 
 fn target(
     node: &Node,
-    files: &HostKey,
+    files: &Files,
     credentials: &mut Credentials<'_>,
     problems: &mut Vec<Problem>,
 ) -> (Target, Privilege) {
     let access = &node.access;
-    let auth = credentials.ways(access, problems);
-    let host_key = access.host_key.as_ref().map_or_else(
-        || files.clone(),
-        |key| {
-            let pin = key
-                .to_string()
-                .parse()
-                .map_err(|error: InvalidPin| Problem::HostKey {
-                    reason: error.to_string(),
-                });
-            HostKey::Pinned(take(pin, problems).into_iter().collect())
-        },
-    );
-    // A bastion lets the same people in as the machines behind it; a pinned key is the machine's own.
-    let jumps = access.bastions.iter().map(|bastion| Hop {
-        host: bastion.host.to_string(),
-        port: bastion.port.number(),
-        user: bastion.user.clone().unwrap_or_else(|| access.user.clone()),
-        auth: auth.clone(),
-        host_key: files.clone(),
-    });
+    let (key, password) = (access.private_key.as_ref(), access.password.as_ref());
+    let auth = credentials.ways(key, password, problems);
+    let known = known(access, files);
+    let host_key = trusted(access.host_key.as_ref(), &known, problems);
+    let mut jumps = Vec::new();
+    for jump in &access.bastions {
+        // A signature tells a bastion nothing that it could use elsewhere. A password does: it gets its own or none.
+        let key = jump.private_key.as_ref().or(key);
+        let bastion = &jump.bastion;
+        jumps.push(Hop {
+            host: bastion.host.to_string(),
+            port: bastion.port.number(),
+            user: bastion.user.clone().unwrap_or_else(|| access.user.clone()),
+            auth: credentials.ways(key, jump.password.as_ref(), problems),
+            host_key: trusted(jump.host_key.as_ref(), &known, problems),
+        });
+    }
     let target = Target {
         name: node.name.to_string(),
         host: access.host.to_string(),
         port: access.port.number(),
         user: access.user.clone(),
-        jumps: jumps.collect(),
+        jumps,
         host_key,
         auth,
     };
@@ -123,6 +180,34 @@ fn target(
         }
     };
     (target, privilege)
+}
+
+/// The host keys that are known for a machine that has no pinned one.
+fn known(access: &Access, files: &Files) -> HostKey {
+    let Files { known, record } = files;
+    if !access.strict_host_keys {
+        return HostKey::Known {
+            files: known.clone(),
+            record: Some(record.clone()),
+        };
+    }
+    // What was recorded before is known; nothing is added.
+    HostKey::Known {
+        files: known.iter().chain([record]).cloned().collect(),
+        record: None,
+    }
+}
+
+/// The pinned key, or else the known ones.
+fn trusted(pin: Option<&Pinned>, known: &HostKey, problems: &mut Vec<Problem>) -> HostKey {
+    let Some(key) = pin else {
+        return known.clone();
+    };
+    let pin = key.to_string().parse();
+    let pin = pin.map_err(|error: InvalidPin| Problem::HostKey {
+        reason: error.to_string(),
+    });
+    HostKey::Pinned(take(pin, problems).into_iter().collect())
 }
 
 fn take<T>(result: Result<T, Problem>, problems: &mut Vec<Problem>) -> Option<T> {

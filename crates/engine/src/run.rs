@@ -3,29 +3,28 @@
 //! A task that fails takes with it those that need it, and nothing else.
 
 mod api_access;
+mod gate;
+mod machine_work;
+mod nodes;
+mod queue;
 mod telling;
 
 use std::{
-    collections::BTreeSet,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
 
 use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
-use hatchery_host::{
-    machine::{Event as Told, Machine, Managed},
-    task::Task as HostTask,
-};
+use hatchery_host::machine::{Machine, Managed};
 use hatchery_spec::Cluster;
-use time::OffsetDateTime;
-use tokio::sync::{Mutex, OnceCell, Semaphore, watch};
+use tokio::sync::{OnceCell, watch};
 
+use self::queue::{End, Next, Queue, Stage};
 use crate::{
-    api::{self, Api, Effect},
+    api::{Api, Effect},
     authorities::Authorities,
     event::Event,
-    material::Material,
-    plan::{ApiWork, Plan, Work},
+    plan::{ApiWork, Plan, Subject, Work},
 };
 
 /// All that is needed to carry out a plan.
@@ -45,10 +44,31 @@ pub struct Run<'a> {
     api: OnceCell<Api>,
     /// Machines that are left out, since they did not answer.
     missing: &'a [usize],
-    /// One task at a time on each machine: a second one would only wait there.
-    turns: Vec<Mutex<()>>,
     /// Becomes true when the user wants to stop.
     stop: Option<watch::Receiver<bool>>,
+    /// Becomes true when the cluster's API has answered.
+    up: watch::Sender<bool>,
+    timeouts: Timeouts,
+    /// How many kubelets were asked what is wrong.
+    kubelets_asked: AtomicUsize,
+}
+
+/// How long is waited for what happens by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For a node, or the pods of an addon, once all that it needs is done.
+    pub ready: Duration,
+    /// For a service that was restarted, before the next one is.
+    pub restart: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            ready: Duration::from_secs(300),
+            restart: Duration::from_secs(120),
+        }
+    }
 }
 
 /// What came of a plan.
@@ -60,15 +80,17 @@ pub struct Outcome {
     pub changes: usize,
     /// How many tasks were not begun, or given up, because the user wanted to stop.
     pub left: usize,
+    /// Whether the cluster's API answered.
+    pub api: bool,
 }
 
 /// A task that was not done.
 #[derive(Clone, Debug)]
 pub struct Failure {
+    /// Whom it is about.
+    pub subject: Subject,
     /// In a user's words.
     pub title: String,
-    /// On which machine.
-    pub machine: Option<usize>,
     /// Why.
     pub reason: String,
     /// What to do.
@@ -83,9 +105,22 @@ struct Done {
     bytes: u64,
 }
 
+/// How far a task came.
+enum Progress {
+    Done(Done),
+    /// Something has to be changed, for which it waits its turn.
+    Waits,
+}
+
 /// Why one task was not done.
+#[derive(Debug)]
 enum Trouble {
     Failed {
+        reason: String,
+        remedy: Option<String>,
+    },
+    /// It would have done harm at this moment. Nothing was touched.
+    Refused {
         reason: String,
         remedy: Option<String>,
     },
@@ -112,9 +147,23 @@ impl<'a> Run<'a> {
             tell,
             api: OnceCell::new(),
             missing: &[],
-            turns: machines.iter().map(|_| Mutex::new(())).collect(),
             stop: None,
+            up: watch::Sender::new(false),
+            timeouts: Timeouts::default(),
+            kubelets_asked: AtomicUsize::new(0),
         }
+    }
+
+    /// Other times than usual.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Becomes true as soon as the cluster's API has answered.
+    pub fn up(&self) -> watch::Receiver<bool> {
+        self.up.subscribe()
     }
 
     /// No task begins once this is true. What is under way on machines is finished; waiting for the API is given up.
@@ -147,79 +196,71 @@ impl<'a> Run<'a> {
 
     /// Carries it out to the end, or as far as it goes.
     pub async fn carry_out(&self, plan: &Plan) -> Outcome {
-        let room = Semaphore::new(self.parallel.max(1));
+        let mut queue = Queue::new(plan, self.parallel);
         self.begin(plan);
         let mut outcome = Outcome::default();
-        let mut waiting: BTreeSet<usize> = (0..plan.tasks.len()).collect();
-        let (mut good, mut bad) = (BTreeSet::new(), BTreeSet::new());
-        let mut running: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Done, Trouble>)>> =
+        let mut running: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Progress, Trouble>)>> =
             FuturesUnordered::new();
         loop {
             if self.is_stopped() {
-                outcome.left += std::mem::take(&mut waiting).len();
-            }
-            for number in waiting.clone() {
-                let task = &plan.tasks[number];
-                if let Some(cause) = task.needs.iter().find(|need| bad.contains(&need.0)) {
-                    waiting.remove(&number);
-                    bad.insert(number);
-                    let because = &plan.tasks[cause.0].title;
-                    self.skip(plan, number, because, &mut outcome);
-                    continue;
+                let left = queue.close();
+                outcome.left += left.untouched;
+                for number in left.begun {
+                    self.give_up(plan, number, &mut outcome);
                 }
-                let done = |id: &usize| good.contains(id) || bad.contains(id);
-                if task.needs.iter().all(|need| good.contains(&need.0))
-                    && task.after.iter().all(|one| done(&one.0))
-                {
-                    waiting.remove(&number);
-                    let (room, good) = (&room, good.clone());
-                    let task = async move { (number, self.task(plan, number, room, &good).await) };
-                    running.push(task.boxed_local());
+            }
+            while let Some(next) = queue.next() {
+                match next {
+                    Next::Skip { task, because } => {
+                        let because = &plan.tasks[because].title;
+                        self.skip(plan, task, because, &mut outcome);
+                    }
+                    Next::Begin { task, stage } => {
+                        let work = async move { (task, self.task(plan, task, stage).await) };
+                        running.push(work.boxed_local());
+                    }
                 }
             }
             let Some((number, done)) = running.next().await else {
                 break;
             };
             match done {
-                Ok(done) => {
-                    good.insert(number);
+                Ok(Progress::Waits) if self.is_stopped() => {
+                    self.give_up(plan, number, &mut outcome);
+                    queue.end(number, End::Bad);
+                }
+                Ok(Progress::Waits) => queue.put_back(number),
+                Ok(Progress::Done(done)) => {
                     outcome.changes += done.changes;
+                    if matches!(plan.tasks[number].work, Work::Api(ApiWork::Ready)) {
+                        outcome.api = true;
+                    }
+                    queue.end(number, End::Good);
                 }
                 Err(Trouble::Failed { reason, remedy }) => {
-                    bad.insert(number);
                     self.fail(plan, number, reason, remedy, &mut outcome);
+                    queue.end(number, End::BadForLane);
+                }
+                Err(Trouble::Refused { reason, remedy }) => {
+                    self.fail(plan, number, reason, remedy, &mut outcome);
+                    queue.end(number, End::Bad);
                 }
                 Err(Trouble::Stopped) => {
-                    bad.insert(number);
-                    outcome.left += 1;
-                    (self.tell)(Event::Stopped {
-                        task: number,
-                        title: plan.tasks[number].title.clone(),
-                        machine: self.name(plan, number),
-                    });
+                    self.give_up(plan, number, &mut outcome);
+                    queue.end(number, End::Bad);
                 }
             }
         }
         outcome
     }
 
-    async fn task(
-        &self,
-        plan: &Plan,
-        number: usize,
-        room: &Semaphore,
-        good: &BTreeSet<usize>,
-    ) -> Result<Done, Trouble> {
+    async fn task(&self, plan: &Plan, number: usize, stage: Stage) -> Result<Progress, Trouble> {
+        if self.is_stopped() {
+            return Err(Trouble::Stopped);
+        }
         let task = &plan.tasks[number];
         let machine = self.name(plan, number);
         let begin = Instant::now();
-        let started = || {
-            (self.tell)(Event::Started {
-                task: number,
-                title: task.title.clone(),
-                machine: machine.clone(),
-            });
-        };
         let step = |step: &str| {
             (self.tell)(Event::Step {
                 task: number,
@@ -227,66 +268,35 @@ impl<'a> Run<'a> {
                 step: step.to_owned(),
             });
         };
+        let goes_on = stage == Stage::Work && task.concurrency.is_one_by_one();
+        if !goes_on {
+            (self.tell)(Event::Started {
+                task: number,
+                title: task.title.clone(),
+                machine: machine.clone(),
+            });
+        }
         let done = match &task.work {
-            Work::Machine {
-                machine,
-                owner,
-                wishes,
-            } => {
-                let _turn = self.turns[*machine].lock().await;
-                // Nobody closes it.
-                let _permit = room.acquire().await;
-                if self.is_stopped() {
-                    return Err(Trouble::Stopped);
+            Work::Machine { .. } if stage == Stage::Look => {
+                if self.would_change(&task.work).await? {
+                    step("waiting for its turn");
+                    return Ok(Progress::Waits);
                 }
-                started();
-                let material = Material {
-                    authorities: self.authorities,
-                    cluster: self.cluster.id.as_str(),
-                    managed: &self.managed[*machine],
-                    now: OffsetDateTime::now_utc(),
-                };
-                let made = material.make(wishes, true).map_err(Trouble::plain)?;
-                let work = HostTask::new(owner.clone(), made.operations).map_err(Trouble::plain)?;
-                let watch = |told: Told<'_>| match told {
-                    Told::Step { title } => step(title),
-                    Told::Said { title, text } => {
-                        for line in text.lines() {
-                            step(&format!("{title}: {line}"));
-                        }
-                    }
-                    Told::Waiting { run } => step(&format!("waiting for run {run}")),
-                    Told::Fenced { run } => {
-                        step(&format!("ended run {run}, to which nobody listened"));
-                    }
-                    Told::Lost { reason } => step(&format!("connecting again: {reason}")),
-                };
-                let report = self.machines[*machine].apply(&work, &watch).await;
-                let report = report.map_err(|error| Trouble::Failed {
-                    remedy: error.remedy(),
-                    reason: error.to_string(),
-                })?;
                 Done {
-                    changes: report.changes(),
-                    bytes: report.bytes_sent,
+                    changes: 0,
+                    bytes: 0,
                 }
             }
+            Work::Machine { .. } => self.work(task, &step).await?,
             Work::Api(work) => {
-                started();
                 let asked = tokio::select! {
-                    asked = self.ask(work, good, &step) => asked,
+                    asked = self.ask(work, &step) => asked,
                     // Every request is whole in itself, so it may end between any two.
                     () = self.stopped() => return Err(Trouble::Stopped),
                 };
-                match asked {
-                    Ok(changes) => Done { changes, bytes: 0 },
-                    Err(error) => {
-                        let said = self.kubelets(work, &error).await;
-                        return Err(Trouble::Failed {
-                            remedy: error.remedy(),
-                            reason: format!("{error}{said}"),
-                        });
-                    }
+                Done {
+                    changes: asked?,
+                    bytes: 0,
                 }
             }
         };
@@ -298,59 +308,34 @@ impl<'a> Run<'a> {
             bytes: done.bytes,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        Ok(done)
+        Ok(Progress::Done(done))
     }
 
     async fn ask(
         &self,
         work: &ApiWork,
-        good: &BTreeSet<usize>,
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<usize, api::Error> {
-        let api = self.api(step).await?;
-        let changed = |effect: &Effect| usize::from(*effect != Effect::Unchanged);
+    ) -> Result<usize, Trouble> {
+        let api = self.api(step).await.map_err(Trouble::from)?;
         let mut changes = 0;
         match work {
+            ApiWork::Ready => {
+                self.up.send_replace(true);
+            }
             ApiWork::Apply(manifests) => {
                 for manifest in manifests {
-                    let applied = api.apply(&manifest.objects, true).await?;
-                    changes += applied
-                        .iter()
-                        .map(|one| changed(&one.effect))
-                        .sum::<usize>();
+                    let applied = api.apply(&manifest.objects, true).await;
+                    let applied = applied.map_err(Trouble::from)?;
+                    let changed = applied.iter().filter(|one| one.effect != Effect::Unchanged);
+                    changes += changed.count();
                 }
             }
-            ApiWork::Nodes(nodes) => {
-                let nodes: Vec<_> = nodes
-                    .iter()
-                    .filter(|node| good.contains(&node.task.0))
-                    .collect();
-                let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
-                api.nodes_ready(&names, NODE, step).await?;
-                for node in nodes {
-                    changes += changed(
-                        &api.label_and_taint(&node.name, &node.labels, &node.taints)
-                            .await?,
-                    );
-                }
-            }
-            ApiWork::RolledOut(workloads) => {
-                let absent = self.absent_nodes(api).await?;
-                for one in workloads {
-                    let (namespace, name) = (&one.namespace, &one.name);
-                    api.rolled_out(one.kind, namespace, name, absent, ROLLOUT, step)
-                        .await?;
-                }
-            }
+            ApiWork::Node(node) => changes += self.node(api, node, step).await?,
+            ApiWork::RolledOut { workloads, .. } => self.rolled_out(api, workloads, step).await?,
         }
         Ok(changes)
     }
 }
-
-/// A node has so long to come up.
-const NODE: Duration = Duration::from_secs(300);
-/// Pods have so long.
-const ROLLOUT: Duration = Duration::from_secs(300);
 
 impl Trouble {
     fn plain(error: impl std::fmt::Display) -> Self {

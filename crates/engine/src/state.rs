@@ -2,9 +2,11 @@
 //!
 //! A [`Store`] keeps values under [`Key`]s, exchanges them only against the revision that was read, and has one lock for
 //! whoever changes the cluster. [`Directory`] is the store on the control machine; [`Record`] tells which cluster it is.
-//! Kept are the authorities, the keys and the file as given: what machines can be asked for is not remembered.
+//! Kept are the authorities, the keys, the file as given and which machines were touched: what machines can be asked for
+//! is not remembered.
 
 mod atomic;
+mod claim;
 mod directory;
 mod error;
 mod key;
@@ -20,11 +22,12 @@ use futures::future::BoxFuture;
 use secrecy::SecretSlice;
 
 pub use self::{
+    claim::Claim,
     directory::{Directory, Listed, list},
     error::Error,
     key::Key,
     lock::{Holder, Lock},
-    record::{Record, nobody},
+    record::{Brought, Record, nobody},
     run_log::RunLog,
 };
 

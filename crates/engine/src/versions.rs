@@ -1,16 +1,18 @@
-//! Which versions a cluster is made of, and what differs between them.
+//! Which versions a cluster is made of.
 //!
-//! What changed from one Kubernetes to another is rows of [`Feature`], so that the components ask for a feature and
-//! never compare numbers themselves.
+//! What changed from one Kubernetes to another, and what goes with what, is the table of [`hatchery_spec::versions`],
+//! which `check` uses too.
 
 use hatchery_spec::{
-    Cluster,
-    cluster::{KubeProxyMode, RuntimeKind},
+    Cluster, Severity,
     value::Version,
+    versions::{self as policy, Parts},
 };
 use snafu::Snafu;
 
-use crate::{components::docker, package::Release};
+pub use hatchery_spec::versions::Feature;
+
+use crate::package::Release;
 
 /// Versions, as far as they are known before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,63 +27,10 @@ pub struct Versions {
     pub coredns: Option<Release>,
 }
 
-/// Something that only some versions of Kubernetes have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// The kubelet runs docker by itself.
-    Dockershim,
-    /// The kubelet wants to be told that its runtime is another program.
-    RemoteRuntimeFlag,
-    /// The runtime's socket stands in the kubelet's configuration.
-    RuntimeEndpointInConfiguration,
-    /// The kubelet refuses control groups v1 unless told.
-    RefusesCgroupV1,
-    /// The kubelet tells at once when it has become ready, not with its next report.
-    TellsReadiness,
-    /// kube-proxy asks for its node, and waits where there is none yet.
-    ProxyWantsNode,
-    /// The API server can turn requests away while it ends, instead of waiting a minute for those who watch.
-    TurnsAway,
-    /// Anonymous requests can be let through to single paths.
-    AnonymousConditions,
-    /// The taint and label of masters are called `control-plane`.
-    ControlPlaneTaint,
-    /// The taint and label of masters are called `master`.
-    MasterTaint,
-    /// Endpoints are slices; the older kind is only for those before.
-    EndpointSlices,
-    /// kube-proxy can use nftables.
-    NftablesProxy,
-    /// Pods and Services can have addresses of both families.
-    DualStack,
-}
-
-/// From which minor version, and until which (exclusively).
-const FEATURES: [(Feature, u32, u32); 13] = [
-    (Feature::Dockershim, 0, 24),
-    (Feature::RemoteRuntimeFlag, 0, 24),
-    (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
-    (Feature::RefusesCgroupV1, 31, NEVER),
-    (Feature::TellsReadiness, 26, NEVER),
-    (Feature::TurnsAway, 23, NEVER),
-    (Feature::ProxyWantsNode, 28, NEVER),
-    (Feature::AnonymousConditions, 34, NEVER),
-    (Feature::ControlPlaneTaint, 24, NEVER),
-    (Feature::MasterTaint, 0, 25),
-    (Feature::EndpointSlices, 21, NEVER),
-    (Feature::NftablesProxy, 31, NEVER),
-    (Feature::DualStack, 21, NEVER),
-];
-
-const NEVER: u32 = u32::MAX;
-
 impl Versions {
     /// Whether this Kubernetes has it.
     pub fn has(&self, feature: Feature) -> bool {
-        let minor = self.kubernetes.minor;
-        FEATURES
-            .iter()
-            .any(|&(one, from, until)| one == feature && (from..until).contains(&minor))
+        policy::has(self.kubernetes, feature)
     }
 
     /// Combinations that cannot work, by name.
@@ -89,78 +38,21 @@ impl Versions {
     /// # Errors
     /// All of them.
     pub fn check(&self, cluster: &Cluster) -> Result<(), Vec<Mismatch>> {
-        let kubernetes = self.kubernetes;
-        let mut mismatches = Vec::new();
-        let mut refuse = |what: String, remedy: &str| {
-            mismatches.push(Mismatch {
-                what,
-                remedy: remedy.to_owned(),
-            });
+        let numbers = |release: Release| (release.major, release.minor);
+        let parts = Parts {
+            containerd: self.containerd.map(numbers),
+            etcd: self.etcd.map(numbers),
+            coredns: self.coredns.map(numbers),
+            ..Parts::of_cluster(cluster, self.kubernetes)
         };
-        if kubernetes.minor < Version::OLDEST.minor {
-            refuse(
-                format!("Kubernetes {kubernetes} is too old"),
-                "use 1.20 or later",
-            );
-        }
-        if let (RuntimeKind::Containerd, Some(containerd)) = (cluster.runtime.kind, self.containerd)
-        {
-            // containerd 2 speaks only the second version of the interface, which kubelets know from 1.23 on.
-            if containerd.major >= 2 && !kubernetes.at_least(23) {
-                refuse(
-                    format!("containerd {containerd} does not work with Kubernetes {kubernetes}"),
-                    "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later",
-                );
-            }
-            if containerd.major < 2 && containerd.minor < 6 && kubernetes.at_least(26) {
-                refuse(
-                    format!("containerd {containerd} does not work with Kubernetes {kubernetes}"),
-                    "use containerd 1.6 or later",
-                );
-            }
-        }
-        if cluster.kube_proxy.mode == KubeProxyMode::Nftables && !self.has(Feature::NftablesProxy) {
-            refuse(
-                format!("kube-proxy of Kubernetes {kubernetes} does not use nftables"),
-                "use Kubernetes 1.31 or later, or kube-proxy: {mode: iptables}",
-            );
-        }
-        let dual = cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual();
-        if dual && !self.has(Feature::DualStack) {
-            refuse(
-                format!("Kubernetes {kubernetes} gives no addresses of both IPv4 and IPv6"),
-                "use Kubernetes 1.21 or later, or networks of one family",
-            );
-        }
-        // A socket of cri-dockerd in the file says that the user runs it.
-        let endpoint = cluster.runtime.endpoint.as_deref().unwrap_or_default();
-        if cluster.runtime.kind == RuntimeKind::Docker
-            && !self.has(Feature::Dockershim)
-            && !docker::brings_bridge(cluster)
-            && !endpoint.contains("cri-dockerd")
-        {
-            refuse(
-                format!("Kubernetes {kubernetes} does not work with docker by itself"),
-                "use runtime: containerd, or add cri-dockerd to the container packages",
-            );
-        }
-        if let Some(coredns) = self.coredns
-            && (coredns.major, coredns.minor) >= (1, 11)
-            && !kubernetes.at_least(21)
-        {
-            refuse(
-                format!("CoreDNS {coredns} does not work with Kubernetes {kubernetes}"),
-                "use CoreDNS 1.8 to 1.10, or Kubernetes 1.21 or later",
-            );
-        }
-        if let Some(etcd) = self.etcd
-            && (etcd.major, etcd.minor) < (3, 4)
-        {
-            refuse(
-                format!("etcd {etcd} is too old for Kubernetes {kubernetes}"),
-                "use etcd 3.4 or later",
-            );
-        }
+        let conflicts = policy::conflicts(&parts).into_iter();
+        let mismatches: Vec<_> = conflicts
+            .filter(|conflict| conflict.severity == Severity::Error)
+            .map(|conflict| Mismatch {
+                what: conflict.message,
+                remedy: conflict.remedy.to_owned(),
+            })
+            .collect();
         if mismatches.is_empty() {
             Ok(())
         } else {
@@ -213,23 +105,56 @@ mod tests {
         let nftables = "kube-proxy: {mode: nftables}\n";
         assert_eq!(
             refused(30, nftables),
-            ["kube-proxy of Kubernetes 1.30 does not use nftables"]
+            ["kube-proxy of Kubernetes 1.30 does not use nftables by default"]
         );
         assert_eq!(refused(31, nftables), [""; 0]);
         let dual = "network: {podcidr: '10.244.0.0/16,fd00:2::/56'}\nservice: {cidr: '10.32.0.0/16,fd00:1::/112'}\n";
         assert_eq!(
             refused(20, dual),
-            ["Kubernetes 1.20 gives no addresses of both IPv4 and IPv6"]
+            ["Kubernetes 1.20 has no dual-stack that is on by default"]
         );
         assert_eq!(refused(21, dual), [""; 0]);
         assert_eq!(refused(20, ""), [""; 0]);
     }
 
+    /// What a file is refused for when it names the version, it is refused for when the packages do, and the reverse.
     #[test]
-    fn features_begin_and_end() {
-        assert!(with(23).has(Feature::Dockershim));
-        assert!(!with(24).has(Feature::Dockershim));
-        assert!(!with(26).has(Feature::RuntimeEndpointInConfiguration));
-        assert!(with(37).has(Feature::RuntimeEndpointInConfiguration));
+    fn the_file_and_the_packages_are_judged_alike() {
+        let settings = [
+            "runtime: docker\n",
+            "runtime: docker\nruntime-endpoint: unix:///run/cri-dockerd.sock\n",
+            "runtime: docker\ninstall: {container: [{name: 'docker-ce,cri-dockerd', type: repo}]}\n",
+            "runtime: isulad\n",
+            "runtime: containerd\nkube-proxy: {mode: nftables}\n",
+            "runtime: containerd\nnetwork: {podcidr: '10.244.0.0/16,fd00:2::/56'}\n\
+             service: {cidr: '10.32.0.0/16,fd00:1::/112'}\n",
+        ];
+        let (mut good, mut bad) = (0, 0);
+        for setting in settings {
+            let text = format!(
+                "cluster-id: demo\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: []\n{setting}"
+            );
+            let read = |text: &str| read(Input::private("deploy.yaml", text.as_bytes()));
+            let cluster = read(&text).cluster.unwrap();
+            for minor in Version::OLDEST.minor..40 {
+                let named = read(&format!("{text}kubernetes-version: 1.{minor}\n"));
+                let by_file: Vec<_> = named
+                    .diagnostics
+                    .sorted()
+                    .into_iter()
+                    .filter(|one| one.severity == Severity::Error)
+                    .map(|one| one.message.clone())
+                    .collect();
+                let by_packages = with(minor).check(&cluster).err().unwrap_or_default();
+                let by_packages: Vec<_> = by_packages.into_iter().map(|one| one.what).collect();
+                assert_eq!(by_file, by_packages, "1.{minor} with {setting}");
+                if by_file.is_empty() {
+                    good += 1;
+                } else {
+                    bad += 1;
+                }
+            }
+        }
+        assert!(good > 20 && bad > 20, "{good} good, {bad} bad");
     }
 }

@@ -5,7 +5,10 @@
 
 use hatchery_host::{
     content::Content,
-    operation::{Access, Directory, File, Operation, Script, Sysctl, Unit, UnitName, ValueError},
+    operation::{
+        Access, Directory, File, Link, Mode, Operation, Script, Sysctl, Unit, UnitName, User,
+        ValueError,
+    },
     path::{Error as PathError, MachinePath, Word, WordError},
 };
 use hatchery_pki::Request;
@@ -71,12 +74,13 @@ pub struct SecretFile {
 /// What the authorities hold beside leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// The certificate of an authority.
+    /// The certificate of an authority with those above it: by what servers are known.
     Certificate(Issuer),
+    /// The certificate of an authority alone: by what clients are known. One above it may vouch for many others, and
+    /// whoever these call an administrator would be one here.
+    Signer(Issuer),
     /// The cluster's signing key, for the masters' signer.
     ClusterKey,
-    /// The certificate of that key alone: the signer takes no chain.
-    ClusterSigner,
     /// What signs service accounts' tokens.
     ServiceAccountKey,
     /// What verifies them.
@@ -147,6 +151,33 @@ impl Wishes {
             access: Access::root(mode)?,
             contents_are_ours: true,
         }));
+        Ok(())
+    }
+
+    /// A user of the system's own, for a service.
+    pub(crate) fn user(&mut self, name: &str, home: &str) -> Result<(), Error> {
+        let (name, home) = (word(name)?, MachinePath::new(home)?);
+        self.operation(Operation::User(User { name, home }));
+        Ok(())
+    }
+
+    /// A directory whose contents are ours, and which belongs to a user.
+    pub(crate) fn directory_of(&mut self, user: &str, path: &str, mode: u16) -> Result<(), Error> {
+        self.operation(Operation::Directory(Directory {
+            path: MachinePath::new(path)?,
+            access: Access {
+                mode: Mode::new(mode)?,
+                owner: word(user)?,
+                group: word(user)?,
+            },
+            contents_are_ours: true,
+        }));
+        Ok(())
+    }
+
+    pub(crate) fn link(&mut self, path: &str, target: &str) -> Result<(), Error> {
+        let (path, target) = (MachinePath::new(path)?, target.to_owned());
+        self.operation(Operation::Link(Link { path, target }));
         Ok(())
     }
 

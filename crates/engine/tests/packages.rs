@@ -6,10 +6,23 @@ use std::{
     fs,
     net::Ipv4Addr,
     path::{Path, PathBuf},
-    time::Instant,
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-use hatchery_engine::package::{Bundles, Manifest, PackageKind, Problem};
+use hatchery_engine::{
+    confinement::Launcher,
+    package::{Bundles, Manifest, PackageKind, Problem},
+    preflight, state,
+};
+use hatchery_host::{
+    machine::Machine,
+    path::Word,
+    privilege::Privilege,
+    task::Task,
+    transport::memory::{Memory, Sheet},
+};
 use hatchery_sandbox::{
     deploy_file::{DeployFile, Layout},
     fixtures,
@@ -178,6 +191,8 @@ async fn understood(set: &str, runtime: &str) {
     let items = fixtures.path(&format!("packages-{set}"));
     let archive = |name: &str| -> PathBuf { items.join(format!("{name}.tar.gz")) };
     let contents = fs::read_to_string(items.join("contents.txt")).unwrap();
+    // Ours, built from sources: they need not be confined.
+    let launcher = Launcher::new(["/usr/bin/env"]);
     for (name, kind, cluster) in [
         (
             "current",
@@ -193,7 +208,10 @@ async fn understood(set: &str, runtime: &str) {
         let first = begin.elapsed();
         insta::assert_snapshot!(format!("{set}-{name}"), described(&bundles, &cluster, kind));
 
-        let versions = bundles.versions(&cluster).unwrap();
+        let versions = bundles
+            .versions(&cluster, Some(&launcher))
+            .unwrap()
+            .versions;
         let said = versions.kubernetes.unwrap().to_string();
         assert_eq!(
             said,
@@ -219,8 +237,96 @@ async fn understood(set: &str, runtime: &str) {
 
         let begin = Instant::now();
         let again = Bundles::open(&cluster, base, cache.path()).unwrap();
-        assert_eq!(again.versions(&cluster).unwrap(), versions);
+        let learned = again.versions(&cluster, Some(&launcher)).unwrap();
+        assert_eq!(learned.versions, versions);
         let second = begin.elapsed();
         assert!(second * 5 < first, "{second:?} after {first:?}");
     }
+}
+
+/// Programs that were really compiled for the other processor. Nobody here can run them, and nobody tries.
+#[tokio::test]
+async fn each_machine_gets_the_bytes_of_its_processor() {
+    const PLUGINS: [&str; 3] = ["bridge", "loopback", "host-local"];
+    let fixtures = fixtures::ensure(&["cni-new", "cni-foreign"]).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let (own, other) = match arch() {
+        Arch::Amd64 => ("amd64", "arm64"),
+        _ => ("arm64", "amd64"),
+    };
+    for (arch, fixture) in [(own, "cni-new"), (other, "cni-foreign")] {
+        let packed = place.path().join(arch);
+        fs::create_dir_all(packed.join("bin")).unwrap();
+        for name in PLUGINS {
+            let program = fixtures.path(&format!("{fixture}/{name}"));
+            fs::copy(program, packed.join("bin").join(name)).unwrap();
+        }
+        fs::write(packed.join("versions.yaml"), "kubernetes: 1.37.0\n").unwrap();
+        let tar = Command::new("tar")
+            .arg("-czf")
+            .arg(place.path().join(format!("{arch}.tar.gz")))
+            .arg("-C")
+            .arg(&packed)
+            .args(["bin", "versions.yaml"])
+            .status();
+        assert!(tar.unwrap().success());
+    }
+    let cluster = |amd64: &str, arm64: &str| {
+        let items = PLUGINS.map(|name| format!("{{name: {name}, type: bin, dst: /opt/cni/bin}}"));
+        parse(&format!(
+            "cluster-id: mixed\nruntime: containerd\n\
+             masters: [{{name: m0, ip: 10.0.0.1, arch: amd64}}]\n\
+             workers: [{{name: m0, ip: 10.0.0.1}}, {{name: w0, ip: 10.0.0.2, arch: arm64}}]\n\
+             install:\n  package-source: {{type: tar.gz, srcpath: {{amd64: {amd64}.tar.gz, arm64: {arm64}.tar.gz}}}}\n  \
+             network: [{}]\n",
+            items.join(", ")
+        ))
+    };
+    let cache = place.path().join("cache");
+    let swapped = Bundles::open(&cluster("arm64", "amd64"), place.path(), &cache).unwrap_err();
+    let told: Vec<_> = swapped.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told.iter().all(|one| one.contains("what it holds is for")),
+        "{told:?}"
+    );
+
+    let cluster = cluster("amd64", "arm64");
+    let bundles = Bundles::open(&cluster, place.path(), &cache).unwrap();
+    let learned = bundles.versions(&cluster, None).unwrap();
+    assert_eq!(learned.versions.kubernetes.unwrap().to_string(), "1.37.0");
+    let identity = state::nobody(&cluster.id);
+    let mut replies = Vec::new();
+    for (node, (uname, archive)) in cluster
+        .machines()
+        .iter()
+        .zip([("x86_64", "amd64"), ("aarch64", "arm64")])
+    {
+        let sheet = Sheet::debian().with_machine(uname);
+        let memory = Memory::new(node.name.as_str()).with_facts(sheet);
+        let machine = Machine::new(Arc::new(memory.clone()), Privilege::Root, identity.clone());
+        let found = machine.facts(Duration::from_secs(10)).await.unwrap();
+        let kind = PackageKind::from(found.0.package_manager);
+        let installation = bundles
+            .installation(&cluster, node, kind, &node.roles)
+            .unwrap();
+        let programs = installation.operations.into_iter().filter(|operation| {
+            let title = operation.title();
+            PLUGINS
+                .iter()
+                .any(|name| title.ends_with(&format!("/{name}")))
+        });
+        let task = Task::new(Word::new("network").unwrap(), programs.collect()).unwrap();
+        machine.apply(&task, &|_| ()).await.unwrap();
+        for name in PLUGINS {
+            let sent = memory.file(&format!("/opt/cni/bin/{name}")).unwrap();
+            let wanted = fs::read(place.path().join(archive).join("bin").join(name)).unwrap();
+            assert!(*sent == *wanted, "{} {name}", node.name);
+        }
+        replies.push(Ok(found));
+    }
+    let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
+    let findings = preflight::judge(&cluster, &identity, &answers);
+    let wrong = findings.iter().find(|one| one.code == "architecture");
+    assert!(wrong.is_none(), "{wrong:?}");
 }

@@ -7,6 +7,7 @@
 //! out of it holds no control characters and is safe to print. A fact that the machine did not
 //! tell is `None` or not in the list; nothing is made up.
 
+mod agents;
 mod answer;
 mod capability;
 mod cgroup;
@@ -24,6 +25,7 @@ mod port;
 mod program;
 mod resolver;
 mod runtime;
+mod runtime_use;
 mod security;
 mod service;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+pub use agents::Agents;
 use answer::Answer;
 pub use answer::{Error, MAX_ANSWER};
 pub use capability::Capabilities;
@@ -51,6 +54,7 @@ pub use port::{Listener, Process, Protocol};
 pub use program::{PackageManager, Shell};
 pub use resolver::Resolver;
 pub use runtime::{Runtime, RuntimeKind};
+pub use runtime_use::{DOCKER_SETTINGS, DockerUse, RUNTIME_USE, RuntimeUse};
 pub use security::{AppArmor, Selinux, SelinuxMode};
 pub use service::{ActiveState, Init, Systemd, Unit};
 
@@ -109,6 +113,9 @@ pub struct Facts {
     pub selinux: Option<Selinux>,
     /// AppArmor.
     pub apparmor: Option<AppArmor>,
+    /// Programs that rewrite parts of the machine by themselves.
+    #[serde(default)]
+    pub agents: Agents,
     /// Firewalls that are installed.
     pub firewalls: Firewalls,
     /// Network interfaces; `None` where there is no `ip` program.
@@ -121,6 +128,9 @@ pub struct Facts {
     pub resolver: Option<Resolver>,
     /// Container runtimes that are installed.
     pub runtimes: Vec<Runtime>,
+    /// Whom they serve, besides a cluster of ours.
+    #[serde(default)]
+    pub runtime_use: RuntimeUse,
     /// What an earlier Kubernetes left, or has.
     pub kubernetes: KubernetesTraces,
     /// Names of proxy settings in `/etc/environment`. Values may hold passwords and stay there.
@@ -159,12 +169,14 @@ pub fn parse(bytes: &[u8], sent: SystemTime, received: SystemTime) -> Result<Fac
         disks: disk::disks(&answer),
         selinux: security::selinux(&answer),
         apparmor: security::apparmor(&answer),
+        agents: agents::agents(&answer),
         firewalls: firewall::firewalls(&answer, &programs, units.as_ref()),
         interfaces: network::interfaces(&answer),
         default_routes: network::default_routes(&answer, arch.as_ref()),
         listeners: port::listeners(&answer, arch.as_ref()),
         resolver: resolver::resolver(&answer),
         runtimes: runtime::runtimes(&answer, &programs, units.as_ref()),
+        runtime_use: runtime_use::runtime_use(&answer, units.as_ref()),
         kubernetes: kubernetes::traces(&answer, &programs, units.as_ref()),
         proxies: answer.lines("proxies").unwrap_or_default().to_vec(),
         os,

@@ -7,6 +7,7 @@ mod error;
 mod last_words;
 mod managed;
 mod offered;
+mod one_off;
 mod outcome;
 mod progress;
 
@@ -28,13 +29,14 @@ use self::progress::{Progress, lacking, step_title};
 pub use self::{
     error::Error,
     managed::{Managed, ManagedResource},
+    one_off::OneOff,
     outcome::{Event, Left, Outcome, Outlook, Report, Undone},
 };
 use crate::{
     facts::{self, Facts},
     path::Word,
     privilege::{self, Privilege},
-    report::{Answer, Line, Reader, readable},
+    report::{Answer, Line, Reader, Unreadable, readable},
     script::{self, Identity, List, Setting},
     stream,
     task::Task,
@@ -45,6 +47,9 @@ use crate::{
 /// script from the stream that carries the payload: dash and busybox read ahead.
 const TASK: &str = "umask 077; s=/var/lib/hatchery/in; mkdir -p $s && d=$(mktemp -d $s/XXXXXX) && cd $d \
     && echo $$ $(cut -d\" \" -f22 /proc/$$/stat) >pid && tar -xpf - && [ -e end ] && exec sh ./run; rm -rf \"$d\"; exit 97";
+
+/// So many bytes of what a task's command complains of are told, the last of them.
+const COMPLAINT: usize = 4096;
 
 /// Reads a script to its end and runs it; nothing is written anywhere.
 const QUESTION: &str = "eval \"$(cat)\"";
@@ -273,10 +278,13 @@ impl Machine {
                 }
             }
         };
-        let complaining = last_words(&mut errors);
-        let (sent, heard, complaint) = tokio::join!(sending, listening, complaining);
+        let complaining = transport::last_of(&mut errors, COMPLAINT);
+        let exchange = async { Ok(tokio::join!(sending, complaining)) };
+        // Who answers nonsense is not listened to any longer, whatever else there is to come.
+        let ((sent, complaint), ()) =
+            tokio::try_join!(exchange, listening).map_err(|why| self.unreadable(why))?;
+        let complaint = readable(&complaint).trim().to_owned();
         let exit = exit.await.map_err(Error::transport)?;
-        heard.map_err(|garbled: crate::report::Garbled| self.garbled(&garbled.0))?;
         let answer = progress.answer();
         if answer.end.is_some() {
             return Ok((answer, sent.unwrap_or_default()));
@@ -364,8 +372,8 @@ impl Machine {
         step: &'static str,
     ) -> Result<(Vec<u8>, Vec<u8>), Error> {
         let script = match step {
-            // Always the same, and long.
-            "facts" => String::new(),
+            // Always the same and long, or the user's own.
+            "facts" | "scripts" => String::new(),
             _ => script::shown(question),
         };
         tracing::debug!(host = self.name(), script, "{step}");
@@ -376,7 +384,10 @@ impl Machine {
                 .map_err(Error::transport)?
                 .finish(question.as_bytes())
                 .await;
-            finished.map_err(Error::transport)
+            finished.map_err(|error| match error {
+                transport::Error::TooLong { limit } => self.too_long(limit),
+                error => Error::transport(error),
+            })
         };
         match timeout(deadline, asking).await {
             Ok(finished) => finished.map(|finished| {
@@ -395,7 +406,7 @@ impl Machine {
     fn read(&self, output: &[u8], errors: &[u8]) -> Result<Answer, Error> {
         let lines = Reader::default().push(output);
         let mut answer = Answer::default();
-        for line in lines.map_err(|garbled| self.garbled(&garbled.0))? {
+        for line in lines.map_err(|why| self.unreadable(why))? {
             answer.take(line);
         }
         if answer.end.is_none() && !errors.is_empty() {
@@ -479,6 +490,20 @@ impl Machine {
         }
     }
 
+    fn unreadable(&self, why: Unreadable) -> Error {
+        match why {
+            Unreadable::Garbled(text) => self.garbled(&text),
+            Unreadable::TooLong => self.too_long(transport::ANSWER_LIMIT),
+        }
+    }
+
+    fn too_long(&self, limit: usize) -> Error {
+        Error::TooLong {
+            host: self.name().into(),
+            limit,
+        }
+    }
+
     fn garbled(&self, text: &str) -> Error {
         Error::Garbled {
             host: self.name().into(),
@@ -507,13 +532,5 @@ impl Machine {
     }
 }
 
-/// The last of what a command complains of, however much that is.
-async fn last_words(errors: &mut transport::Reader) -> String {
-    let (mut kept, mut piece) = (Vec::new(), vec![0; 4096]);
-    while let Ok(length @ 1..) = errors.read(&mut piece).await {
-        kept.extend_from_slice(&piece[..length]);
-        let excess = kept.len().saturating_sub(4096);
-        kept.drain(..excess);
-    }
-    readable(&kept).trim().to_owned()
-}
+#[cfg(test)]
+mod hostile_tests;

@@ -10,6 +10,8 @@ mod values;
 
 use std::{net::IpAddr, time::Duration};
 
+use ipnet::IpNet;
+
 pub use self::{
     packages::{PackageFile, PackageName, PackageSource, Packages},
     values::{Mode, Port, Protocol, UnitName, ValueError},
@@ -45,6 +47,10 @@ pub enum Operation {
     Hostname(Word),
     /// A port that firewalld or ufw lets through, when one of them is active.
     Firewall(Firewall),
+    /// A network whose packets firewalld accepts wherever they come in and go out, when it is active: that of pods.
+    TrustedNetwork(IpNet),
+    /// A user of the system's own, with a group of the same name.
+    User(User),
     /// Container images in the store of a runtime.
     Images(Images),
     /// A step of its own, with its own check and its own way back.
@@ -190,6 +196,18 @@ pub struct Firewall {
     pub port: Port,
     /// Of which protocol.
     pub protocol: Protocol,
+    /// Where others reach the machine: firewalld opens the port in the zone of the interface that has this address. In its
+    /// default zone where this is not known.
+    pub address: Option<IpAddr>,
+}
+
+/// See [`Operation::User`]. One that is there already, or that a package brings, is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's name, and the group's.
+    pub name: Word,
+    /// Where the user's data is, as written into the list of users; it is not made.
+    pub home: MachinePath,
 }
 
 /// Which program keeps container images.
@@ -273,6 +291,8 @@ impl Operation {
             Self::HostsEntry(entry) => format!("hosts entry {}", entry.address),
             Self::Hostname(name) => format!("hostname {name}"),
             Self::Firewall(wall) => format!("open port {}/{}", wall.port, wall.protocol),
+            Self::TrustedNetwork(network) => format!("trusted network {network}"),
+            Self::User(user) => format!("user {}", user.name),
             Self::Images(images) => format!("images {}", images.references.join(" ")),
             Self::Script(script) => format!("step {}", script.name),
         }

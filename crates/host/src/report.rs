@@ -1,6 +1,8 @@
 //! What a machine answers, line by line. Its words are not trusted: they are bounded and may be wrong.
 
-use std::{collections::BTreeMap, mem};
+use std::collections::BTreeMap;
+
+use crate::transport::ANSWER_LIMIT;
 
 /// How one step went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,60 +47,84 @@ pub(crate) enum Line {
     End(String),
 }
 
-/// Reads lines out of pieces of any size.
+/// Reads lines out of pieces of any size. What a machine can make it hold is bounded by [`LONGEST`], [`MOST_LINES`] and
+/// [`ANSWER_LIMIT`].
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     buffer: Vec<u8>,
     text: Option<(Vec<String>, usize)>,
+    /// Bytes of the buffer that are known to hold no line break.
+    searched: usize,
+    /// Bytes and lines of the answer so far.
+    bytes: usize,
+    lines: usize,
 }
 
 /// More than any honest line has.
 const LONGEST: usize = 64 * 1024;
 
+/// More lines than any honest answer has: one for each resource of a machine.
+const MOST_LINES: usize = 100_000;
+
 /// An answer that is none of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Garbled(pub(crate) String);
+pub(crate) enum Unreadable {
+    /// The beginning of what is no line of ours.
+    Garbled(String),
+    /// It goes on and on.
+    TooLong,
+}
 
 impl Reader {
     /// Takes a piece of output and gives the lines that are complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Garbled> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Unreadable> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > ANSWER_LIMIT {
+            return Err(Unreadable::TooLong);
+        }
         self.buffer.extend_from_slice(bytes);
-        let mut lines = Vec::new();
+        let (mut lines, mut start) = (Vec::new(), 0);
         loop {
-            if let Some((_, length)) = &self.text {
+            let rest = &self.buffer[start..];
+            if let Some((words, length)) = &self.text {
                 // The text, and the line break after it.
-                let length = *length;
-                if self.buffer.len() <= length {
+                let Some(text) = rest.get(..*length).filter(|_| rest.len() > *length) else {
                     break;
-                }
-                let rest = self.buffer.split_off(length + 1);
-                let mut text = mem::replace(&mut self.buffer, rest);
-                text.pop();
-                if let Some((words, _)) = self.text.take() {
-                    lines.push(with_text(&words, readable(&text))?);
-                }
+                };
+                lines.push(with_text(words, readable(text))?);
+                start += length + 1;
+                self.text = None;
                 continue;
             }
-            let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') else {
-                if self.buffer.len() > LONGEST {
-                    return Err(garbled(&self.buffer));
+            let unsearched = self.searched.min(rest.len());
+            let found = rest[unsearched..].iter().position(|byte| *byte == b'\n');
+            let Some(end) = found.map(|at| unsearched + at) else {
+                if rest.len() > LONGEST {
+                    return Err(garbled(rest));
                 }
+                self.searched = rest.len();
                 break;
             };
-            let rest = self.buffer.split_off(end + 1);
-            let line = mem::replace(&mut self.buffer, rest);
-            let line = readable(&line[..end]);
+            self.searched = 0;
+            self.lines += 1;
+            if self.lines > MOST_LINES {
+                return Err(Unreadable::TooLong);
+            }
+            let line = readable(&rest[..end]);
+            start += end + 1;
             match plain(&line) {
                 Some(line) => lines.push(line),
                 None => self.text = Some(announced(&line)?),
             }
         }
+        // Once for each piece, not for each line: an answer of many lines may come in one.
+        self.buffer.drain(..start);
         Ok(lines)
     }
 }
 
-fn garbled(bytes: &[u8]) -> Garbled {
-    Garbled(readable(&bytes[..bytes.len().min(200)]))
+fn garbled(bytes: &[u8]) -> Unreadable {
+    Unreadable::Garbled(readable(&bytes[..bytes.len().min(200)]))
 }
 
 /// Without what would move a terminal's cursor or colour it.
@@ -140,7 +166,7 @@ fn plain(line: &str) -> Option<Line> {
 }
 
 /// A line whose last word is the length of the text that follows.
-fn announced(line: &str) -> Result<(Vec<String>, usize), Garbled> {
+fn announced(line: &str) -> Result<(Vec<String>, usize), Unreadable> {
     let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
     let length = words.last().and_then(|word| word.parse().ok());
     match (words.first().map(String::as_str), length) {
@@ -149,7 +175,7 @@ fn announced(line: &str) -> Result<(Vec<String>, usize), Garbled> {
     }
 }
 
-fn with_text(words: &[String], text: String) -> Result<Line, Garbled> {
+fn with_text(words: &[String], text: String) -> Result<Line, Unreadable> {
     match words {
         [verb, number, _] if verb != "why" => number
             .parse()
@@ -230,8 +256,58 @@ mod tests {
         let error = Reader::default()
             .push(b"\x1b[31mWelcome\x07 to\n")
             .unwrap_err();
-        assert_eq!(error, Garbled("[31mWelcome to".into()));
+        assert_eq!(error, Unreadable::Garbled("[31mWelcome to".into()));
         assert!(Reader::default().push(b"failed 0 99999999999\n").is_err());
+    }
+
+    /// Gives how many bytes were taken before it was refused.
+    fn refused_after(piece: &[u8]) -> (usize, Unreadable) {
+        let mut reader = Reader::default();
+        for taken in (0..).step_by(piece.len()) {
+            if let Err(why) = reader.push(piece) {
+                return (taken, why);
+            }
+            assert!(taken < 2 * ANSWER_LIMIT, "it reads without end");
+        }
+        unreachable!("the loop has no end of its own")
+    }
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        let (taken, why) = refused_after(&[b'x'; 1000]);
+        assert!(taken <= LONGEST && matches!(why, Unreadable::Garbled(text) if text.len() == 200));
+        let (taken, why) = refused_after(b"undone file /x\n");
+        assert!(taken <= MOST_LINES * 15 && why == Unreadable::TooLong);
+        let text = [
+            b"said 1 60000\n".to_vec(),
+            vec![b'x'; 60_000],
+            b"\n".to_vec(),
+        ]
+        .concat();
+        let (taken, why) = refused_after(&text);
+        assert!(taken <= ANSWER_LIMIT && why == Unreadable::TooLong);
+    }
+
+    /// Byte by byte a long line would be searched again and again, and one long answer moved again and again.
+    #[test]
+    fn the_time_that_an_answer_takes_follows_its_length() {
+        let start = std::time::Instant::now();
+        let mut reader = Reader::default();
+        let line = [
+            b"stopped ".to_vec(),
+            vec![b'x'; LONGEST - 10],
+            b"\n".to_vec(),
+        ]
+        .concat();
+        for byte in line.iter().cycle().take(2 * line.len()) {
+            reader.push(&[*byte]).unwrap();
+        }
+        let many = b"changed 7\n".repeat(MOST_LINES - 10);
+        assert_eq!(
+            Reader::default().push(&many).unwrap().len(),
+            MOST_LINES - 10
+        );
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     proptest! {

@@ -223,13 +223,24 @@ impl List {
             Operation::Firewall(wall) => {
                 let (port, protocol) = (wall.port.to_string(), wall.protocol.to_string());
                 let name = format!("{port}/{protocol}");
-                let arguments = [&port, &protocol, &key("firewall_zone", "")];
+                let address = wall.address.map_or("-".into(), |ip| ip.to_string());
+                let arguments = [&port, &protocol, &key("firewall_zone", ""), &address];
                 self.step(
                     number,
                     "firewall",
                     &key("firewall", &name),
                     &arguments.map(String::as_str),
                 );
+            }
+            Operation::TrustedNetwork(network) => {
+                let network = network.to_string();
+                let arguments = [network.as_str(), &key("firewall_zone", "")];
+                let key = key("trusted_network", &network);
+                self.step(number, "trusted_network", &key, &arguments);
+            }
+            Operation::User(user) => {
+                let (name, home) = (user.name.as_str(), user.home.as_str());
+                self.step(number, "user", &key("user", name), &[name, home]);
             }
             Operation::Images(images) => {
                 let store = match images.store {

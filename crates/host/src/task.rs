@@ -14,9 +14,10 @@ use crate::{
 pub struct Task {
     owner: Word,
     operations: Vec<Operation>,
-    /// How long one step may take that waits for others: a unit to start, a package manager.
+    /// How long one step may wait for others. A unit has to be up by then. A package manager and the import of images
+    /// take as long as they read or write something, and are ended when they do neither for so long.
     pub step_deadline: Duration,
-    /// How long the whole task may take, its bytes included.
+    /// How long the whole task may take, its bytes included. Follows what the task does.
     pub deadline: Duration,
 }
 
@@ -38,14 +39,12 @@ impl Task {
         for resource in operations.iter().flat_map(resources) {
             ensure!(seen.insert(resource.clone()), TwiceSnafu { resource });
         }
-        let scripts = operations.iter().map(|operation| match operation {
-            Operation::Script(script) => script.deadline,
-            _ => Duration::ZERO,
-        });
+        let longest = operations.iter().map(longest);
+        let deadline = longest.fold(Duration::from_secs(1800), Duration::saturating_add);
         Ok(Self {
             owner,
             step_deadline: Duration::from_secs(300),
-            deadline: Duration::from_secs(1800).saturating_add(scripts.sum()),
+            deadline,
             operations,
         })
     }
@@ -58,6 +57,33 @@ impl Task {
     /// What, in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
+    }
+}
+
+/// The slowest connection or disk that is still waited for, in bytes per second.
+const SLOWEST: u64 = 64 * 1024;
+
+/// A package of a repository is downloaded by the machine itself: its size is not known here.
+const PACKAGE: Duration = Duration::from_secs(300);
+
+/// How long an operation takes at most where everything is as slow as can be borne.
+fn longest(operation: &Operation) -> Duration {
+    let bytes = |size: u64| Duration::from_secs(size / SLOWEST);
+    match operation {
+        Operation::Script(script) => script.deadline,
+        Operation::File(file) => bytes(file.content.size()),
+        // They are sent, and then read by the runtime.
+        Operation::Images(images) => bytes(images.archive.size()).saturating_mul(2),
+        Operation::Packages(packages) => match &packages.source {
+            PackageSource::Repository(names) => {
+                PACKAGE.saturating_mul(u32::try_from(names.len()).unwrap_or(u32::MAX))
+            }
+            PackageSource::Files(files) => files
+                .iter()
+                .map(|file| bytes(file.content.size()).saturating_mul(2))
+                .fold(Duration::ZERO, Duration::saturating_add),
+        },
+        _ => Duration::ZERO,
     }
 }
 
@@ -79,5 +105,38 @@ fn resources(operation: &Operation) -> Vec<String> {
         },
         Operation::Hostname(_) => vec!["the hostname".into()],
         other => vec![other.title()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        content::{Content, Hash},
+        operation::{Access, File, PackageName, Packages},
+        path::MachinePath,
+    };
+
+    fn deadline(operations: Vec<Operation>) -> Duration {
+        let owner = Word::new("role").unwrap();
+        Task::new(owner, operations).unwrap().deadline
+    }
+
+    #[test]
+    fn a_deadline_follows_what_there_is_to_do() {
+        let none = deadline(Vec::new());
+        let size = 2 << 30;
+        let file = Operation::File(File {
+            path: MachinePath::new("/opt/large").unwrap(),
+            content: Content::known(Hash::of(b""), size),
+            access: Access::root(0o644).unwrap(),
+        });
+        // Two gibibytes over a line of a megabit or so.
+        assert!(deadline(vec![file]) >= none + Duration::from_secs(size / (128 * 1024)));
+        let names = ["a1", "b2", "c3"].map(|name| PackageName::new(name).unwrap());
+        let packages = Operation::Packages(Packages {
+            source: PackageSource::Repository(names.into()),
+        });
+        assert_eq!(deadline(vec![packages]), none + 3 * PACKAGE);
     }
 }

@@ -93,6 +93,10 @@ impl fmt::Debug for Running {
 impl Running {
     /// Writes all `input`, reads all there is to read, and waits for the end. For small
     /// answers: everything is kept in memory.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] when it prints more than 8 MiB; of what it complains of only the last
+    /// 64 KiB are kept.
     pub async fn finish(self, input: &[u8]) -> Result<Finished, Error> {
         let Self {
             input: mut writer,
@@ -104,17 +108,48 @@ impl Running {
             // A command need not read what it is given.
             let _ = writer.write_all(input).await;
             let _ = writer.shutdown().await;
+            Ok(())
         };
-        let mut finished = Finished::default();
-        // A stream that fails does so for a reason that the exit names.
-        let _: ((), io::Result<usize>, io::Result<usize>) = tokio::join!(
-            write,
-            output.read_to_end(&mut finished.output),
-            errors.read_to_end(&mut finished.errors)
-        );
-        finished.exit = exit.await?;
-        Ok(finished)
+        let answer = all_up_to(&mut output, ANSWER_LIMIT);
+        let complaint = async { Ok(last_of(&mut errors, COMPLAINT_LIMIT).await) };
+        let ((), output, errors) = tokio::try_join!(write, answer, complaint)?;
+        Ok(Finished {
+            exit: exit.await?,
+            output,
+            errors,
+        })
     }
+}
+
+/// More than any honest machine answers to a question or a task.
+pub(crate) const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
+
+/// So much of what a command complains of is kept, the last of it.
+const COMPLAINT_LIMIT: usize = 64 * 1024;
+
+/// Reads to the end. A stream that fails does so for a reason that the exit names.
+async fn all_up_to(reader: &mut Reader, limit: usize) -> Result<Vec<u8>, Error> {
+    let mut all = Vec::new();
+    let mut bounded = reader.take(limit as u64 + 1);
+    let _ = bounded.read_to_end(&mut all).await;
+    match all.len() > limit {
+        true => Err(Error::TooLong { limit }),
+        false => Ok(all),
+    }
+}
+
+/// Reads to the end and gives the last bytes, however many there are.
+pub(crate) async fn last_of(reader: &mut Reader, limit: usize) -> Vec<u8> {
+    let (mut kept, mut piece) = (Vec::new(), vec![0; 4096]);
+    while let Ok(length @ 1..) = reader.read(&mut piece).await {
+        kept.extend_from_slice(&piece[..length]);
+        // Not for each piece: what is kept would be moved each time.
+        if kept.len() > 2 * limit {
+            kept.drain(..kept.len() - limit);
+        }
+    }
+    kept.drain(..kept.len().saturating_sub(limit));
+    kept
 }
 
 /// A command that has ended.

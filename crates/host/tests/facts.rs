@@ -6,12 +6,17 @@ use std::{
     fs,
     io::Write as _,
     net::TcpListener,
-    os::unix::{fs::symlink, process::CommandExt as _},
+    os::unix::{
+        fs::{PermissionsExt as _, symlink},
+        process::CommandExt as _,
+    },
     process::{Child, Command, Output, Stdio},
     time::{Duration, SystemTime},
 };
 
-use hatchery_host::facts::{Arch, Facts, Listener, Process, Protocol, SCRIPT, Shell, parse};
+use hatchery_host::facts::{
+    Arch, DockerUse, Facts, Listener, Process, Protocol, SCRIPT, Shell, parse,
+};
 use hatchery_sandbox::{packages, progress::Progress};
 
 const RUN: &str = "eval \"$(cat)\"";
@@ -174,18 +179,22 @@ impl Root {
         for directory in ["bin", "dev", "proc", "sys"] {
             fs::create_dir(root.0.path().join(directory)).unwrap();
         }
+        root.add(program, at);
+        root
+    }
+
+    fn add(&self, program: &str, at: &str) {
         let output = Command::new("ldd").arg(program).output().unwrap();
         let libraries = String::from_utf8(output.stdout).unwrap();
         for library in libraries
             .split_whitespace()
             .filter(|word| word.starts_with('/'))
         {
-            let to = root.0.path().join(library.trim_start_matches('/'));
+            let to = self.0.path().join(library.trim_start_matches('/'));
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(library, to).unwrap();
         }
-        fs::copy(program, root.0.path().join(at)).unwrap();
-        root
+        fs::copy(program, self.0.path().join(at)).unwrap();
     }
 
     /// Runs the script there, in a mount namespace that ends with it.
@@ -257,6 +266,111 @@ async fn a_machine_of_busybox_alone() {
             .any(|i| i.name == "lo" && i.mtu.is_some() && !i.addresses.is_empty())
     );
     assert_holds_alone(&facts.listeners.unwrap(), &socket);
+}
+
+/// Machines of BusyBox's programs, with each of the shells.
+async fn machines(test: impl Fn(&Root)) {
+    have(&["dash", "bash", "busybox"]).await;
+    for shell in ["/bin/dash", "/bin/bash", "/bin/busybox"] {
+        let root = Root::with(shell, "bin/sh");
+        root.add("/bin/busybox", "bin/busybox");
+        for applet in ["cat", "grep", "head", "tail", "tr"] {
+            symlink("busybox", root.0.path().join("bin").join(applet)).unwrap();
+        }
+        test(&root);
+    }
+}
+
+impl Root {
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_docker_is_in_use_wherever_its_data_are() {
+    machines(|root| {
+        assert_eq!(root.facts().runtime_use.docker.containers, 0);
+        // A process that is called as docker is, and waits.
+        root.put("dockerd", "#!/bin/sh\nread line\n");
+        let program = root.0.path().join("dockerd");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        root.put("srv/my docker/containers/a/x", "");
+        root.put("srv/my docker/containers/b/x", "");
+        for arguments in [
+            &["--data-root", "/srv/my docker"][..],
+            &["-H", "fd://", "--data-root=/srv/my docker"],
+            &["-g", "/srv/my docker", "--debug"],
+        ] {
+            let mut docker = Command::new(&program);
+            let docker = docker.args(arguments).stdin(Stdio::piped()).spawn();
+            let mut docker = docker.unwrap();
+            let name = format!("/proc/{}/comm", docker.id());
+            while fs::read_to_string(&name).unwrap() != "dockerd\n" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            root.put("run/docker.pid", &docker.id().to_string());
+            let found = root.facts().runtime_use.docker;
+            docker.kill().unwrap();
+            docker.wait().unwrap();
+            assert_eq!(found.containers, 2, "{arguments:?}");
+            let flag = arguments[0].split('=').next().unwrap();
+            assert!(found.flags.contains(&flag.to_owned()), "{found:?}");
+        }
+        // Its number may be another's by now.
+        root.put("run/docker.pid", &std::process::id().to_string());
+        assert_eq!(root.facts().runtime_use.docker, DockerUse::default());
+        // What runs is seen in the containerd that it shares with others.
+        let tasks = "run/containerd/io.containerd.runtime.v2.task";
+        for id in ["moby/a", "moby/b", "moby/c", "default/d"] {
+            root.put(&format!("{tasks}/{id}/x"), "");
+        }
+        let found = root.facts().runtime_use;
+        assert_eq!(
+            (found.docker.containers, found.containerd_containers),
+            (3, 4)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn data_of_the_instance_may_have_cloud_init_write_hosts() {
+    const USER: &str = "var/lib/cloud/instance/cloud-config.txt";
+    const VENDOR: &str = "var/lib/cloud/instance/vendor-cloud-config.txt";
+    machines(|root| {
+        let writes = || root.facts().agents.cloud_init_hosts;
+        root.put("etc/cloud/cloud.cfg.d/x", "");
+        assert!(!writes());
+        for (value, expected) in [
+            ("true", true),
+            (" 'localhost'  # as ever", true),
+            ("template", true),
+            ("\"True\"", true),
+            ("false", false),
+            ("", false),
+            ("untrue", false),
+        ] {
+            let text =
+                format!("#cloud-config\npassword: secret\nmanage_etc_hosts: {value}\nx: true\n");
+            root.put(USER, &text);
+            assert_eq!(writes(), expected, "{value}");
+        }
+        root.put(USER, "x:\n  manage_etc_hosts: true\n");
+        assert!(!writes());
+        root.put(VENDOR, "manage_etc_hosts: true\n");
+        assert!(writes());
+        // The user has the last word.
+        root.put(USER, "manage_etc_hosts: false\n");
+        assert!(!writes());
+        root.put(USER, "");
+        assert!(writes());
+        root.put("etc/cloud/cloud-init.disabled", "");
+        assert!(!writes());
+    })
+    .await;
 }
 
 #[test]

@@ -200,17 +200,17 @@ async fn an_rpm_machine() {
     assert_eq!(facts.shell, Some(Shell::Bash));
     writes_nothing(machine).await;
 
-    // The state is systemd's word, so any service of that name will do.
-    assert_eq!(facts.firewalls.firewalld, None);
-    let install = "printf '#!/bin/sh\\n' >/usr/bin/firewall-cmd; chmod +x /usr/bin/firewall-cmd
-        printf '[Service]\\nExecStart=/bin/sleep infinity\\n' >/etc/systemd/system/firewalld.service
-        systemctl daemon-reload";
-    ok(machine, install).await;
+    let firewalld = |facts: &Facts| facts.firewalls.firewalld.as_ref().unwrap().active;
+    assert_eq!(firewalld(&facts), Some(false));
     for (verb, active) in [("start", true), ("stop", false)] {
         ok(machine, &format!("systemctl {verb} firewalld")).await;
-        let firewalld = facts_of(machine).await.firewalls.firewalld.unwrap();
-        assert_eq!(firewalld.active, Some(active));
+        assert_eq!(firewalld(&facts_of(machine).await), Some(active));
     }
+    assert!(!facts.agents.network_manager && !facts.agents.cloud_init);
+    let agents = "mkdir -p /etc/cloud/cloud.cfg.d /etc/NetworkManager; touch /etc/NetworkManager/NetworkManager.conf";
+    ok(machine, agents).await;
+    let facts = facts_of(machine).await;
+    assert!(facts.agents.network_manager && facts.agents.cloud_init);
     junk_stays_behind(machine).await;
 }
 

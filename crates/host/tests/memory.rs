@@ -22,7 +22,7 @@ use hatchery_host::{
     machine::{Error, Event, Machine, Outcome, Outlook},
     operation::{
         Access, Directory, File, Firewall, HostsEntry, ImageStore, Images, Operation, PackageName,
-        PackageSource, Packages, Port, Protocol, Script, Sysctl, Unit, UnitName,
+        PackageSource, Packages, Port, Protocol, Script, Sysctl, Unit, UnitName, User,
     },
     path::{MachinePath, Word},
     privilege::Privilege,
@@ -111,6 +111,12 @@ fn everything(flavour: &str) -> Vec<Operation> {
         Operation::Firewall(Firewall {
             port: Port::one(6443).unwrap(),
             protocol: Protocol::Tcp,
+            address: None,
+        }),
+        Operation::TrustedNetwork("10.244.0.0/16".parse().unwrap()),
+        Operation::User(User {
+            name: word("etcd"),
+            home: path("/var/lib/etcd"),
         }),
         Operation::Images(
             Images::new(
@@ -244,7 +250,7 @@ async fn a_script_whose_check_is_another_is_done_again() {
         .filter(|(_, o)| **o == Outcome::Changed)
         .map(|(n, _)| n)
         .collect();
-    assert_eq!(changed, [2, 3, 4, 5, 14]);
+    assert_eq!(changed, [2, 3, 4, 5, 16]);
 }
 
 #[tokio::test]

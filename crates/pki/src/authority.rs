@@ -167,14 +167,14 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes a new, self-signed authority.
+    /// Makes a new, self-signed authority that vouches for leaves only: it may not sign other authorities.
     ///
     /// # Errors
     /// When the name is empty, the lifetime absurd, or the system gives no randomness.
     pub fn new(common_name: &str, lifetime: Duration, now: OffsetDateTime) -> Result<Self, Error> {
         let mut params = parameters(common_name, None)?;
         (params.not_before, params.not_after) = validity(common_name, lifetime, now)?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
             KeyUsagePurpose::KeyCertSign,

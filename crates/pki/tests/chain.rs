@@ -44,8 +44,21 @@ fn below(
     (cert, key)
 }
 
+/// One that may have authorities below it, as ours may not.
 fn root() -> Authority {
-    Authority::new("root", AUTHORITY_LIFETIME, now()).unwrap()
+    root_for(AUTHORITY_LIFETIME)
+}
+
+fn root_for(lifetime: Duration) -> Authority {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "root");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_before = now() - Duration::MINUTE;
+    params.not_after = now() + lifetime;
+    let cert = params.self_signed(&key).unwrap().pem();
+    Authority::from_pem(&cert, key.serialize_pem().into()).unwrap()
 }
 
 fn intermediate(above: &Authority, name: &str) -> Authority {
@@ -101,6 +114,25 @@ fn a_leaf_of_an_intermediate_brings_what_leads_to_the_root() {
 }
 
 #[test]
+fn an_authority_of_ours_may_have_none_below_it() {
+    let ours = Authority::new("kubernetes", AUTHORITY_LIFETIME, now()).unwrap();
+    let leaf = ours
+        .issue(&Request::client("admin"), now())
+        .unwrap()
+        .cert_pem;
+    holds(&leaf, &ours).unwrap();
+    let (cert, key) = below(&ours, "stolen", 2000, |_| ());
+    let file = cert.clone() + ours.cert_pem();
+    let refused = Authority::from_pem(&file, key.serialize_pem().into()).unwrap_err();
+    assert!(matches!(refused, Error::TooLong { .. }), "{refused}");
+    // Who verifies a chain without us reads it in the certificate.
+    let (_, pem) = x509_parser::pem::parse_x509_pem(ours.cert_pem().as_bytes()).unwrap();
+    let parsed = pem.parse_x509().unwrap();
+    let constraints = parsed.basic_constraints().unwrap().unwrap().value;
+    assert_eq!(constraints.path_len_constraint, Some(0));
+}
+
+#[test]
 fn without_its_root_an_intermediate_is_taken_too() {
     let (cert, key) = below(&root(), "alone", 2000, |_| ());
     let authority = Authority::from_pem(&cert, key.serialize_pem().into()).unwrap();
@@ -112,7 +144,7 @@ fn without_its_root_an_intermediate_is_taken_too() {
 
 #[test]
 fn the_first_end_in_the_chain_is_the_end() {
-    let short = Authority::new("short", Duration::days(100), now()).unwrap();
+    let short = root_for(Duration::days(100));
     let authority = intermediate(&short, "long");
     assert_eq!(authority.ends(), short.ends());
     assert_eq!(authority.begins(), short.begins());

@@ -208,7 +208,7 @@ const INSTALL: &str = "  \
   kubernetes-worker:
     - {name: \"kubelet,kube-proxy,kubectl\", type: bin, dst: /usr/bin}
   container:
-    - {name: \"containerd,containerd-shim-runc-v2,ctr,runc,crictl\", type: bin, dst: /usr/bin}
+    - {name: \"containerd,containerd-shim-runc-v2,ctr,runc\", type: bin, dst: /usr/bin}
   network:
     - {name: \"bridge,host-local,loopback,portmap\", type: bin, dst: /opt/cni/bin}
   image:

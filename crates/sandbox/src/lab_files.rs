@@ -120,13 +120,19 @@ fn render(lab: &Lab, layout: Layout) -> Result<String, Error> {
         layout,
         bastion: lab.bastion.as_ref().map(|b| (b.name.as_str(), b.address)),
         arch: architecture(),
-        archive: &package_archive(&files::cache_dir()?),
+        archive: &package_archive(&files::cache_dir()?, layout),
     };
     Ok(file.render())
 }
 
-fn package_archive(cache: &Path) -> PathBuf {
-    cache.join("items/packages-new/current.tar.gz")
+/// The small archive has programs and images only; the large one also brings nginx, as a package.
+fn package_archive(cache: &Path, layout: Layout) -> PathBuf {
+    let fixture = if layout.loadbalance {
+        "packages-new"
+    } else {
+        "archive-new"
+    };
+    cache.join("items").join(fixture).join("current.tar.gz")
 }
 
 /// As Kubernetes spells it.

@@ -12,10 +12,13 @@ use hatchery_sandbox::{
 
 #[tokio::test]
 async fn every_package_is_in_the_archive() {
-    let fixtures = fixtures::ensure(&["packages-new", "images-new"])
-        .await
-        .unwrap();
-    let archive = fixtures.path("packages-new").join("current.tar.gz");
+    check("archive-new", false).await;
+    check("packages-new", true).await;
+}
+
+async fn check(fixture: &str, loadbalance: bool) {
+    let fixtures = fixtures::ensure(&[fixture, "images-new"]).await.unwrap();
+    let archive = fixtures.path(fixture).join("current.tar.gz");
     let machines = [1, 2, 3].map(|n| (format!("lab-{n}"), Ipv4Addr::new(10, 201, 0, n)));
     let text = DeployFile {
         name: "lab",
@@ -26,7 +29,7 @@ async fn every_package_is_in_the_archive() {
         machines: &machines,
         layout: Layout {
             masters: 2,
-            loadbalance: true,
+            loadbalance,
         },
         bastion: None,
         arch: "amd64",

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use machine::{Access, Machine, Password, Role};
+pub use machine::{Access, Jump, Machine, Password, Role};
 pub use network::{CoreDns, DnsService, NetworkPlugin, PodNetwork, ServiceNetwork};
 pub use packages::{Archive, Item, ManifestSource, PackageList, Packages, Schedule};
 pub use settings::{
-    ApiServer, Arguments, Certificates, Component, Etcd, KubeProxy, KubeProxyMode, Kubelet,
-    OpenPort, Protocol, Registries, Runtime, RuntimeKind,
+    ApiServer, Arguments, Certificates, Component, DOCKER_HUB, Etcd, KubeProxy, KubeProxyMode,
+    Kubelet, OpenPort, Protocol, Registries, Runtime, RuntimeKind,
 };
 
-use crate::value::{Endpoint, Name, Port, Version};
+use crate::value::{Endpoint, Name, Port, Release, Version};
 
 /// In which language the file was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -31,6 +31,23 @@ pub enum Dialect {
     Inventory,
 }
 
+/// The versions of programs beside Kubernetes, as far as a file says them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CompanionVersions {
+    /// Of etcd.
+    pub etcd: Option<Release>,
+    /// Of containerd, alone or beneath Docker.
+    pub containerd: Option<Release>,
+    /// Of CoreDNS, where it runs as a service.
+    pub coredns: Option<Release>,
+}
+
+impl CompanionVersions {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A cluster as it shall be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -41,6 +58,9 @@ pub struct Cluster {
     pub dialect: Dialect,
     /// The version wanted; without one, the packages' version.
     pub kubernetes_version: Option<Version>,
+    /// What the file says of the programs beside Kubernetes, for archives that do not tell.
+    #[serde(skip_serializing_if = "CompanionVersions::is_empty")]
+    pub companion_versions: CompanionVersions,
     pub(crate) machines: Vec<Machine>,
     pub(crate) masters: Vec<MachineIndex>,
     pub(crate) workers: Vec<MachineIndex>,

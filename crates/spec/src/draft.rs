@@ -6,12 +6,13 @@
 use std::net::IpAddr;
 
 use crate::cluster::{
-    Component, Dialect, Item, KubeProxyMode, OpenPort, PackageList, Password, Role, RuntimeKind,
+    Component, Dialect, Item, Jump, KubeProxyMode, OpenPort, PackageList, Password, Role,
+    RuntimeKind,
 };
 use crate::source::{Span, Spanned};
 use crate::value::{
-    AbsolutePath, Arch, Bastion, Cidrs, DnsName, Endpoint, GoDuration, Host, HostKey, KeyPath,
-    Label, Name, Port, Taint, Version,
+    AbsolutePath, Arch, Cidrs, DnsName, Endpoint, GoDuration, Host, HostKey, KeyPath, Label, Name,
+    Port, Release, Taint, Version,
 };
 
 /// A value that may not have been given.
@@ -76,7 +77,9 @@ pub struct AccessDraft {
     /// The private key.
     pub private_key: Field<KeyPath>,
     /// Machines on the way; an empty list means "none", also where the cluster has some.
-    pub bastions: Field<Vec<Bastion>>,
+    pub bastions: Field<Vec<Jump>>,
+    /// Whether host keys that are not known are refused.
+    pub strict_host_keys: Field<bool>,
 }
 
 /// One entry of a list of machines.
@@ -137,6 +140,12 @@ pub struct Draft {
     pub id: Field<Name>,
     /// The version of Kubernetes.
     pub kubernetes_version: Field<Version>,
+    /// The version of etcd.
+    pub etcd_version: Field<Release>,
+    /// The version of containerd.
+    pub containerd_version: Field<Release>,
+    /// The version of CoreDNS where it is a program.
+    pub coredns_program_version: Field<Release>,
     /// How machines are reached.
     pub access: AccessDraft,
     /// Whether names become host names; else the dialect decides.
@@ -175,8 +184,6 @@ pub struct Draft {
     pub network_plugin: Field<String>,
     /// Its manifest, as a path on the masters.
     pub network_manifest: Field<AbsolutePath>,
-    /// Its other arguments.
-    pub network_arguments: Vec<(Spanned<String>, String)>,
     /// Names for the API server's certificate.
     pub extra_names: Vec<Spanned<DnsName>>,
     /// Addresses for the API server's certificate.
@@ -184,21 +191,25 @@ pub struct Draft {
     /// How long an API request may take.
     pub api_timeout: Field<GoDuration>,
     /// The directory of the user's own authorities.
-    pub external_ca: Field<AbsolutePath>,
+    pub external_ca: Field<KeyPath>,
     /// What new etcd members must know.
     pub etcd_token: Field<String>,
     /// The container runtime.
     pub runtime: Field<RuntimeKind>,
     /// Its socket.
     pub runtime_endpoint: Field<String>,
-    /// Registries asked first.
+    /// Mirrors that are not said to be of a certain registry.
     pub registry_mirrors: Vec<Spanned<String>>,
+    /// Registries by name, each with a mirror of it.
+    pub named_mirrors: Vec<(Spanned<String>, Spanned<String>)>,
     /// Registries spoken to without TLS.
     pub insecure_registries: Vec<Spanned<String>>,
     /// The pause image.
     pub pause_image: Field<String>,
     /// Where CNI plugins are.
     pub cni_bin_dirs: Field<Vec<AbsolutePath>>,
+    /// Whether a runtime that is in use already may be shared.
+    pub allow_existing_runtime: Field<bool>,
     /// Whether kubelets get serving certificates.
     pub kubelet_serving: Field<bool>,
     /// kube-proxy's mode.
@@ -230,6 +241,9 @@ impl Draft {
             others_can_read,
             id: Field::Absent,
             kubernetes_version: Field::Absent,
+            etcd_version: Field::Absent,
+            containerd_version: Field::Absent,
+            coredns_program_version: Field::Absent,
             access: AccessDraft::default(),
             set_hostname: Field::Absent,
             masters: Vec::new(),
@@ -249,7 +263,6 @@ impl Draft {
             pod_cidrs: Field::Absent,
             network_plugin: Field::Absent,
             network_manifest: Field::Absent,
-            network_arguments: Vec::new(),
             extra_names: Vec::new(),
             extra_addresses: Vec::new(),
             api_timeout: Field::Absent,
@@ -258,9 +271,11 @@ impl Draft {
             runtime: Field::Absent,
             runtime_endpoint: Field::Absent,
             registry_mirrors: Vec::new(),
+            named_mirrors: Vec::new(),
             insecure_registries: Vec::new(),
             pause_image: Field::Absent,
             cni_bin_dirs: Field::Absent,
+            allow_existing_runtime: Field::Absent,
             kubelet_serving: Field::Absent,
             kube_proxy_mode: Field::Absent,
             extra_args: Vec::new(),

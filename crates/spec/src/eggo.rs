@@ -2,7 +2,7 @@
 
 mod access;
 mod hosts;
-mod item_names;
+pub(crate) mod item_names;
 mod items;
 mod network;
 mod packages;
@@ -14,7 +14,7 @@ use crate::draft::{Draft, Field};
 use crate::keys::{self, unknown};
 use crate::source::{Input, Span, Spanned};
 use crate::tree::{Key, Node};
-use crate::value::{Endpoint, GoDuration, Mismatch, Name, Version};
+use crate::value::{Endpoint, GoDuration, Mismatch, Name, Release, Version};
 use crate::walk::{boolean, section, value, word};
 
 /// Whether a file is the manual's eggo dialect, by the keys that only that one has.
@@ -70,8 +70,18 @@ impl Reader<'_> {
             "kubernetes-version" => {
                 draft.kubernetes_version = value(node, "bad-version", Version::parse, d);
             }
+            "etcd-version" => draft.etcd_version = value(node, "bad-version", Release::parse, d),
+            "containerd-version" => {
+                draft.containerd_version = value(node, "bad-version", Release::parse, d);
+            }
+            "coredns-version" => {
+                draft.coredns_program_version = value(node, "bad-version", Release::parse, d);
+            }
             "username" | "password" | "password-env" | "password-file" | "private-key-path"
             | "bastion" => access::key(key, node, &mut draft.access, d),
+            "host-key-checking" => {
+                draft.access.strict_host_keys = value(node, "bad-choice", access::strictness, d);
+            }
             "set-hostname" => draft.set_hostname = value(node, "bad-boolean", boolean, d),
             "masters" => self.draft.masters = self.hosts(node),
             "workers" | "nodes" => {
@@ -83,7 +93,7 @@ impl Reader<'_> {
             "loadbalance" => self.load_balancer(node),
             "external-ca" => self.external_ca = value(node, "bad-boolean", boolean, d),
             "external-ca-path" => {
-                draft.external_ca = value(node, "bad-path", crate::value::AbsolutePath::parse, d);
+                draft.external_ca = value(node, "bad-path", crate::value::KeyPath::parse, d);
             }
             "service" => self.service(node),
             "network" => self.network(node),
@@ -106,6 +116,7 @@ impl Reader<'_> {
             | "runtime-endpoint"
             | "registry-mirrors"
             | "insecure-registries"
+            | "allow-existing-runtime"
             | "enable-kubelet-serving"
             | "network-plugin" => {
                 self.runtime(key, node);
@@ -157,8 +168,14 @@ impl Reader<'_> {
             Field::Given(Spanned { value: true, span }) => {
                 if self.draft.external_ca.is_absent() {
                     self.diagnostics.push(
-                        Diagnostic::error("missing-key", span, "`external-ca` needs `external-ca-path`")
-                            .remedy("add external-ca-path with the directory that holds ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd/ca.crt and etcd/ca.key"),
+                        Diagnostic::error(
+                            "missing-key",
+                            span,
+                            "`external-ca` needs `external-ca-path`",
+                        )
+                        .remedy(
+                            "add external-ca-path with the directory that holds ca.crt and ca.key",
+                        ),
                     );
                 }
             }

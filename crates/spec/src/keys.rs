@@ -26,7 +26,7 @@ pub enum Origin {
 /// What is known of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
-    /// The section it stands in: a path, or `<host>` and `<item>` for entries of several lists.
+    /// The section it stands in: a path, or `<host>`, `<bastion>` and `<item>` for entries of several lists.
     pub section: &'static str,
     /// The key.
     pub key: &'static str,
@@ -59,6 +59,7 @@ pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostic
     let place = match sections {
         [""] => "a deploy file".to_owned(),
         ["<host>"] | ["<host>", "loadbalance"] => "a machine".to_owned(),
+        ["<bastion>"] => "a bastion".to_owned(),
         ["<item>"] => "a package".to_owned(),
         [section, ..] => format!("`{section}`"),
         [] => String::new(),
@@ -92,6 +93,7 @@ fn elsewhere(key: &str, here: &[&str]) -> Option<String> {
     Some(match info.section {
         "" => "at the top of the file, without indentation".to_owned(),
         "<host>" => "to a machine in masters, workers or etcds".to_owned(),
+        "<bastion>" => "to a bastion".to_owned(),
         "<item>" => "to a package".to_owned(),
         section => format!("into `{section}`"),
     })

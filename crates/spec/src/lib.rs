@@ -39,6 +39,7 @@ pub mod source;
 pub mod template;
 pub mod tree;
 pub mod value;
+pub mod versions;
 pub mod walk;
 
 pub use cluster::Cluster;

@@ -77,7 +77,7 @@ impl Reference {
             Purpose::ExternalCa => (
                 "missing-external-ca",
                 "the directory of authorities",
-                "put ca, front-proxy-ca and etcd/ca there, each as .crt and .key, or correct the path",
+                "put ca.crt and ca.key there, or correct the path",
             ),
         };
         let message = format!("{what} {} cannot be used: {reason}", self.path);

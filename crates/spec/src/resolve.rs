@@ -8,13 +8,14 @@ mod lists;
 mod machines;
 mod names;
 mod ports;
+mod registries;
 mod versions;
 
 use std::collections::BTreeMap;
 
 use crate::cluster::{
-    ApiServer, Arguments, Certificates, Cluster, CoreDns, Dialect, DnsService, Etcd, KubeProxy,
-    KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Registries, Runtime, RuntimeKind,
+    ApiServer, Arguments, Certificates, Cluster, CompanionVersions, CoreDns, Dialect, DnsService,
+    Etcd, KubeProxy, KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Runtime, RuntimeKind,
     ServiceNetwork,
 };
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -36,6 +37,7 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
     let endpoint = endpoint::derive(draft, &fleet, bind_port, diagnostics);
     versions::check(draft, &networks, diagnostics);
     archives::check(draft, &fleet, diagnostics);
+    registries::check(draft, diagnostics);
     require_plugin(draft, diagnostics);
     if diagnostics.has_errors() {
         return None;
@@ -49,6 +51,11 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
         id: draft.id.value()?.clone(),
         dialect: draft.dialect,
         kubernetes_version: draft.kubernetes_version.value().copied(),
+        companion_versions: CompanionVersions {
+            etcd: draft.etcd_version.value().copied(),
+            containerd: draft.containerd_version.value().copied(),
+            coredns: draft.coredns_program_version.value().copied(),
+        },
         machines: fleet.machines(draft, names)?,
         masters,
         workers: fleet.workers.clone(),
@@ -86,19 +93,12 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
                 .value()
                 .cloned()
                 .or_else(|| runtime.usual_endpoint().map(str::to_owned)),
-            registries: Registries {
-                mirrors: distinct(draft.registry_mirrors.iter().map(|one| one.value.clone())),
-                insecure: distinct(
-                    draft
-                        .insecure_registries
-                        .iter()
-                        .map(|one| one.value.clone()),
-                ),
-            },
+            registries: registries::derive(draft),
             pause_image: draft
                 .pause_image
-                .unwrap_or("k8s.gcr.io/pause:3.2".to_owned()),
+                .unwrap_or(registries::PAUSE_IMAGE.to_owned()),
             cni_bin_dirs: cni_bin_dirs(draft)?,
+            allow_existing: draft.allow_existing_runtime.unwrap_or(false),
         },
         kubelet: Kubelet {
             serving_certificate: draft.kubelet_serving.unwrap_or(true),
@@ -123,11 +123,7 @@ fn require_id(draft: &Draft, diagnostics: &mut Diagnostics) {
 
 /// Arguments for a plugin that is not named would be lost.
 fn require_plugin(draft: &Draft, diagnostics: &mut Diagnostics) {
-    let argument = draft
-        .network_manifest
-        .span()
-        .or_else(|| draft.network_arguments.first().map(|(name, _)| name.span));
-    if let (Some(span), Field::Absent) = (argument, &draft.network_plugin) {
+    if let (Some(span), Field::Absent) = (draft.network_manifest.span(), &draft.network_plugin) {
         diagnostics.push(
             Diagnostic::error(
                 "missing-key",
@@ -143,11 +139,6 @@ fn plugin(draft: &Draft) -> Option<NetworkPlugin> {
     Some(NetworkPlugin {
         name: draft.network_plugin.value()?.clone(),
         manifest: draft.network_manifest.value().cloned(),
-        arguments: draft
-            .network_arguments
-            .iter()
-            .map(|(name, value)| (name.value.clone(), value.clone()))
-            .collect(),
     })
 }
 

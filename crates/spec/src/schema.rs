@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::keys::{self, KEYS, KeyInfo, Origin};
 
 /// What must be given, per section.
-const REQUIRED: [(&str, &[&str]); 6] = [
+const REQUIRED: [(&str, &[&str]); 7] = [
     ("", &["cluster-id", "masters"]),
     ("<host>", &["ip"]),
+    ("<bastion>", &["host"]),
     ("<item>", &["name", "type"]),
     ("open-ports[]", &["port"]),
     ("config-extra-args", &["name"]),

@@ -7,6 +7,7 @@ mod host_key;
 mod label;
 mod name;
 mod path;
+mod release;
 mod secret;
 mod version;
 
@@ -19,6 +20,7 @@ pub use host_key::HostKey;
 pub use label::{Effect, Label, Taint};
 pub use name::{DnsName, Name};
 pub use path::{AbsolutePath, KeyPath};
+pub use release::Release;
 pub use secret::Secret;
 pub use version::Version;
 
@@ -63,5 +65,6 @@ text_serialize!(
     DnsName,
     AbsolutePath,
     KeyPath,
+    Release,
     Version
 );

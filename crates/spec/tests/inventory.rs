@@ -279,7 +279,7 @@ fn a_bastion_is_on_the_way_to_all_others() {
             .access
             .bastions
             .iter()
-            .map(ToString::to_string)
+            .map(|jump| jump.bastion.to_string())
             .collect();
         assert_eq!(way, ["ops@10.9.0.1:2200"]);
     }

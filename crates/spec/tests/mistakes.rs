@@ -317,6 +317,52 @@ fn the_same_said_twice() {
 }
 
 #[test]
+fn mirrors_that_no_runtime_would_ask() {
+    assert_fine(
+        "runtime: containerd\nregistry-mirrors: {quay.io: [https://a.example.org], 'b:5000': c.example.org}\n",
+    );
+    assert_fine("runtime: containerd\nregistry-mirrors: [a.example.org]\n");
+    assert_fine("registry-mirrors: {docker.io: [a.example.org]}\n");
+    assert_fine("registry-mirrors: [a.example.org]\npause-image: mirrorgcrio/pause:3.2\n");
+    // docker knows mirrors of docker.io only, and the usual pause image is in k8s.gcr.io.
+    assert_only(
+        "registry-mirrors: [a.example.org]\n",
+        "mirror-unused",
+        1,
+        20,
+    );
+    assert_only(
+        "registry-mirrors: {quay.io: [a, b]}\n",
+        "unsupported",
+        1,
+        20,
+    );
+    assert_only(
+        "runtime: isulad\nregistry-mirrors: {k8s.gcr.io: [a.example.org]}\n",
+        "unsupported",
+        2,
+        20,
+    );
+    let named = "runtime: containerd\nregistry-mirrors: {'https://quay.io': [a]}\n";
+    assert_only(named, "bad-registry", 2, 20);
+    let wrong = "runtime: containerd\nregistry-mirrors: {quay.io: ['a b']}\n";
+    assert_only(wrong, "bad-registry", 2, 30);
+}
+
+#[test]
+fn arguments_of_plugins_that_nobody_reads() {
+    assert_fine(
+        "network: {plugin: calico, plugin-args: {NetworkYamlPath: /etc/kubernetes/c.yaml}}\n",
+    );
+    assert_only(
+        "network: {plugin: calico, pluginargs: {NetworkYamlPath: /c.yaml, ipip: always}}\n",
+        "unsupported",
+        1,
+        66,
+    );
+}
+
+#[test]
 fn versions_and_runtimes() {
     assert_only(
         "kubernetes-version: 1.24.0\nruntime: docker\n",
@@ -325,7 +371,29 @@ fn versions_and_runtimes() {
         10,
     );
     assert_only("kubernetes-version: 1.24.0\n", "runtime-gone", 1, 21);
+    assert!(
+        reading(&format!("{GOOD}kubernetes-version: 1.24.0\n"))
+            .cluster
+            .is_none()
+    );
+    let old = "kubernetes-version: 1.20\nruntime: containerd\n";
+    assert_only(
+        &format!("{old}containerd-version: 2.1\n"),
+        "version-mismatch",
+        3,
+        21,
+    );
+    assert_fine(&format!("{old}containerd-version: 1.7\n"));
+    assert_only(
+        &format!("{old}etcd-version: 3.3\n"),
+        "version-mismatch",
+        3,
+        15,
+    );
     assert_fine("kubernetes-version: 1.23.9\n");
+    assert_fine(
+        "kubernetes-version: 1.28\ninstall: {container: [{name: 'docker-ce,cri-dockerd', type: repo}]}\n",
+    );
     assert_fine(
         "kubernetes-version: 1.28\nruntime: docker\nruntime-endpoint: unix:///run/cri-dockerd.sock\n",
     );

@@ -90,6 +90,7 @@ fn what_the_reader_takes_as_text_is_valid() {
         "loadbalance: {ip: 'fd00::1', arch: arm64, bind-port: 8443}",
         "config-extra-args: [{name: etcd, extra-args: {ETCD_X: 5}}]",
         "registry-mirrors: docker.io",
+        "registry-mirrors: {quay.io: [https://a.example.org], docker.io: b}",
     ] {
         let said = complaints(&validator, &format!("{SMALL}{good}\n"));
         assert_eq!(said, [""; 0], "{good}");

@@ -85,7 +85,7 @@ async fn beside_kubeadm(shape: Shape) {
 
     kubeadm::outfit(&place, shape).await;
     let theirs = kubeadm::make(&place, shape).await;
-    let ready = ours.end_of("nodes ready");
+    let ready = ours.end_of("node ready");
     println!(
         "  kubeadm, files and images in place: all nodes Ready after {:.1} s ({})",
         theirs.ready, theirs.steps
@@ -101,7 +101,7 @@ fn deploy(place: &Place, how: &str) -> Timeline {
     let timeline = place.deploy();
     println!(
         "  deploy, {how}: all nodes Ready after {:.1} s, up after {:.1} s",
-        timeline.end_of("nodes ready"),
+        timeline.end_of("node ready"),
         timeline.seconds()
     );
     timeline

@@ -2,7 +2,12 @@
 
 use std::process::ExitCode;
 
-use hatchery_engine::{deployment::Survey, run::Outcome, state::RunLog};
+use hatchery_engine::{
+    deployment::Survey,
+    plan::Subject,
+    run::{Failure, Outcome},
+    state::RunLog,
+};
 use hatchery_spec::Cluster;
 use serde_json::json;
 
@@ -17,8 +22,18 @@ use crate::{
 /// How it ended.
 pub(super) struct Ending {
     state: State,
-    /// Machines on which something is not done.
-    not_done: Vec<String>,
+    has_api: bool,
+    not_done: Vec<NotDone>,
+}
+
+/// A machine, a node or an addon on which something is not done.
+#[derive(Debug, PartialEq, Eq)]
+struct NotDone {
+    kind: &'static str,
+    name: String,
+    /// Why; more lines than one where others said something about it.
+    reason: String,
+    remedy: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,30 +64,44 @@ pub(super) struct Show<'a> {
 
 impl Ending {
     pub(super) fn of(cluster: &Cluster, survey: &Survey, outcome: &Outcome) -> Self {
-        let failed = outcome.failed.iter().filter_map(|failure| failure.machine);
         let mut not_done = Vec::new();
-        for place in survey.missing.iter().copied().chain(failed) {
-            let name = cluster.machines()[place].name.to_string();
-            if !not_done.contains(&name) {
-                not_done.push(name);
-            }
+        for place in &survey.missing {
+            let reason = match survey.replies.get(*place) {
+                Some(Err(error)) => error.to_string(),
+                _ => "it did not answer".to_owned(),
+            };
+            not_done.push(NotDone {
+                kind: "machine",
+                name: cluster.machines()[*place].name.to_string(),
+                reason,
+                remedy: None,
+            });
         }
-        let mut failures = outcome.failed.iter();
+        add_failures(cluster, &outcome.failed, &mut not_done);
         let state = if outcome.left > 0 {
             State::Stopped
-        } else if failures.any(|failure| failure.machine.is_none()) {
+        } else if !outcome.api {
             State::Failed
         } else if not_done.is_empty() {
             State::Up
         } else {
             State::Partial
         };
-        Self { state, not_done }
+        Self {
+            state,
+            has_api: outcome.api,
+            not_done,
+        }
+    }
+
+    /// Their names; addons are called so.
+    fn names(&self) -> Vec<String> {
+        self.not_done.iter().map(NotDone::title).collect()
     }
 
     /// Whether the cluster answers.
     pub(super) fn has_api(&self) -> bool {
-        matches!(self.state, State::Up | State::Partial)
+        self.has_api
     }
 
     /// Whether there is no cluster, and not because the user wanted to stop.
@@ -109,7 +138,8 @@ impl Ending {
             "state": state,
             "kubernetes": show.survey.versions.kubernetes.to_string(),
             "changes": show.outcome.changes,
-            "notDone": self.not_done,
+            "notDone": self.names(),
+            "failures": self.not_done.iter().map(NotDone::document).collect::<Vec<_>>(),
             "tasksLeft": show.outcome.left,
             "seconds": show.seconds,
             "phases": show.phases,
@@ -140,8 +170,9 @@ impl Ending {
             text += &phases(show.asked, &show.phases);
         }
         if !self.not_done.is_empty() {
-            text += &format!("  not done: {}\n", self.not_done.join(", "));
+            text += &format!("  not done: {}\n", self.names().join(", "));
         }
+        text.extend(self.not_done.iter().map(NotDone::lines));
         if show.rolls_back {
             return text;
         }
@@ -167,6 +198,59 @@ impl Ending {
     }
 }
 
+/// One for each machine, node or addon: the first that was begun says why, since those behind it only were not begun.
+fn add_failures(cluster: &Cluster, failures: &[Failure], not_done: &mut Vec<NotDone>) {
+    let (begun, skipped): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.begun);
+    for failure in begun.into_iter().chain(skipped) {
+        let machine = |place: &usize| cluster.machines()[*place].name.to_string();
+        let (kind, name) = match &failure.subject {
+            Subject::Machine(place) => ("machine", machine(place)),
+            Subject::Node(place) => ("node", machine(place)),
+            Subject::Addon(name) => ("addon", name.clone()),
+            Subject::Api => ("api", "API".to_owned()),
+        };
+        let is_addon = kind == "addon";
+        let mut known = not_done.iter();
+        if known.any(|one| one.name == name && (one.kind == "addon") == is_addon) {
+            continue;
+        }
+        not_done.push(NotDone {
+            kind,
+            name,
+            reason: failure.reason.clone(),
+            remedy: failure.remedy.clone(),
+        });
+    }
+}
+
+impl NotDone {
+    fn title(&self) -> String {
+        match self.kind {
+            "addon" => format!("addon {}", self.name),
+            _ => self.name.clone(),
+        }
+    }
+
+    fn document(&self) -> serde_json::Value {
+        json!({
+            "kind": self.kind,
+            "name": self.name,
+            "reason": self.reason,
+            "remedy": self.remedy,
+        })
+    }
+
+    fn lines(&self) -> String {
+        let mut lines = self.reason.lines();
+        let first = lines.next().unwrap_or_default();
+        let mut text = format!("    {}: {first}\n", self.title());
+        for line in lines.chain(self.remedy.iter().flat_map(|remedy| remedy.lines())) {
+            text += &format!("      {}\n", line.trim_start());
+        }
+        text
+    }
+}
+
 /// How long each phase took, in columns.
 fn phases(asked: f64, phases: &[Phase]) -> String {
     let ask = "look at machines and packages";
@@ -182,7 +266,36 @@ fn phases(asked: f64, phases: &[Phase]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hatchery_spec::{Input, read};
+
     use super::*;
+
+    #[test]
+    fn each_node_and_addon_has_its_own_reason() {
+        let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\nworkers: [{name: w0, ip: 10.0.0.2}]\n";
+        let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
+        let failure = |subject: Subject, reason: &str, begun: bool| Failure {
+            subject,
+            title: String::new(),
+            reason: reason.into(),
+            remedy: (!begun).then(|| "never told".into()),
+            begun,
+        };
+        let failures = [
+            failure(Subject::Machine(1), "not begun", false),
+            failure(Subject::Node(1), "waited 60 s\n  kubelet on w0: no", true),
+            failure(Subject::Addon("web.yaml".into()), "no pods", true),
+            failure(Subject::Addon("web.yaml".into()), "not begun", false),
+        ];
+        let mut not_done = Vec::new();
+        add_failures(&cluster.unwrap(), &failures, &mut not_done);
+        let lines: String = not_done.iter().map(NotDone::lines).collect();
+        assert_eq!(
+            lines,
+            "    w0: waited 60 s\n      kubelet on w0: no\n    addon web.yaml: no pods\n"
+        );
+        assert_eq!(not_done[0].kind, "node");
+    }
 
     #[test]
     fn phases_stand_in_columns() {

@@ -42,6 +42,11 @@ impl Bench {
         }
     }
 
+    /// The user's home.
+    pub(crate) fn home(&self) -> &Path {
+        self.user.path()
+    }
+
     async fn look(&self) -> Vec<Snapshot> {
         try_join_all(self.lab.machines.iter().map(Snapshot::of))
             .await
@@ -82,10 +87,35 @@ impl Bench {
         text
     }
 
+    /// Adds lines to the deploy file.
+    pub(crate) fn say(&self, lines: &str) {
+        let path = self.user.path().join("deploy.yaml");
+        let text = fs::read_to_string(&path).unwrap() + lines;
+        fs::write(&path, text).unwrap();
+    }
+
     pub(crate) async fn cleanup(&self) {
         self.hatchery(0, "cleanup -y");
+        for machine in &self.lab.machines {
+            // This test's own.
+            inside(machine, "rm -rf /tmp/kubectl").await;
+        }
         for (before, after) in self.before.iter().zip(self.look().await) {
             after.assert_same(before, "after cleanup");
+        }
+    }
+
+    /// The same where somebody's data lives on below paths.
+    pub(crate) async fn cleanup_but(&self, living: &[&str]) {
+        self.hatchery(0, "cleanup -y");
+        for machine in &self.lab.machines {
+            // This test's own.
+            inside(machine, "rm -rf /tmp/kubectl").await;
+        }
+        for (before, after) in self.before.iter().zip(self.look().await) {
+            let mut differences = after.differences(before);
+            differences.retain(|one| !living.iter().any(|path| one.contains(path)));
+            assert!(differences.is_empty(), "{}", differences.join("\n"));
         }
     }
 }

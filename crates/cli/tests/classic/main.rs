@@ -9,12 +9,15 @@
 )]
 
 mod bench;
+mod debian;
+mod ended;
+mod existing_docker;
 mod workload;
 mod writer;
 
 use std::time::Duration;
 
-use hatchery_sandbox::fault::Fault;
+use hatchery_sandbox::{fault::Fault, lab::Machine};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -91,11 +94,51 @@ async fn three_masters_behind_a_load_balancer_outlive_each_of_them() {
         })
         .await;
     }
+
+    // New certificates for all: one member of etcd after the other, then one master after the other.
+    let masters = [first, second, third];
+    for master in masters {
+        inside(
+            master,
+            "rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/apiserver.crt",
+        )
+        .await;
+    }
+    let renewed = bench.hatchery(0, "deploy");
+    assert!(renewed.contains("is up"), "{renewed}");
+    for unit in ["etcd", "kube-apiserver"] {
+        assert_one_at_a_time(&masters, unit).await;
+    }
+    writer.goes_on(BREAK).await;
     writer.lost_nothing(second).await;
 
     let again = bench.hatchery(0, "deploy");
     assert!(again.contains("nothing had to be changed"), "{again}");
     bench.cleanup().await;
+}
+
+/// Each was restarted, and none was away before the one before it was ready. Machines here have one clock.
+async fn assert_one_at_a_time(machines: &[&Machine], unit: &str) {
+    let mut breaks = Vec::new();
+    for machine in machines {
+        let show = format!(
+            "systemctl show {unit} -p ActiveExitTimestampMonotonic -p ActiveEnterTimestampMonotonic | sort"
+        );
+        let times = inside(machine, &show).await;
+        let times: Vec<u64> = times
+            .lines()
+            .map(|line| line.split_once('=').unwrap().1.parse().unwrap())
+            .collect();
+        let [up, down] = times[..] else {
+            panic!("{times:?}")
+        };
+        breaks.push((down, up, &machine.name));
+    }
+    breaks.sort_unstable();
+    eprintln!("{unit} (from, to, in µs): {breaks:?}");
+    assert!(breaks.iter().all(|(down, up, _)| down < up && *down > 0));
+    let together = breaks.windows(2).find(|two| two[1].0 < two[0].1);
+    assert_eq!(together, None, "two of {unit} were away together");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +169,8 @@ async fn etcd_has_machines_of_its_own() {
     assert!(refused.contains("nothing was changed"), "{refused}");
     bench.lab.fault(&lost.name, Fault::Start).await.unwrap();
 
-    bench.hatchery(0, "deploy");
+    // One machine at a time: members of etcd are ready only together.
+    bench.hatchery(0, "deploy --parallel 1");
     assert_ready(master, 1, "containerd://1.6").await;
     assert_pods_work(master, 1).await;
     let running = "ps ax -o comm= | grep -xE 'etcd|kube-apiserver|kubelet' | sort -u | xargs";
@@ -142,6 +186,13 @@ async fn etcd_has_machines_of_its_own() {
             member.name
         );
     }
+
+    // Nobody came for a year.
+    ended::give(bench.home(), members).await;
+    bench.hatchery(0, "deploy");
+    let again = bench.hatchery(0, "deploy");
+    assert!(again.contains("nothing had to be changed"), "{again}");
+    eventually(master, "create namespace after-the-year", |_| true).await;
 
     bench.lab.fault(&lost.name, Fault::Stop).await.unwrap();
     let begin = std::time::Instant::now();
@@ -166,12 +217,13 @@ async fn docker_runs_the_pods() {
     let [master, worker] = &machines[..] else {
         panic!("two machines")
     };
-    // What the user had told docker comes back in the end.
+    // What the user had told docker comes back in the end, also where there is no docker yet.
     inside(
-        worker,
+        master,
         "mkdir /etc/docker && echo '{\"debug\": true}' >/etc/docker/daemon.json",
     )
     .await;
+    existing_docker::begin(worker).await;
     let text = format!(
         "runtime: docker\ninsecure-registries: [registry.example:5000]\n\
          config-extra-args: [{{name: container-engine, extra-args: {{--log-level: warn}}}}]\n\
@@ -181,13 +233,32 @@ async fn docker_runs_the_pods() {
         lists(&["docker-engine"]),
     );
     bench.begin(&text).await;
+    let refused = bench.hatchery(1, "deploy");
+    let in_use = format!(
+        "error[runtime-in-use]: {}: has docker in use already (1 container, settings in /etc/docker/daemon.json)",
+        worker.name
+    );
+    assert!(refused.contains(&in_use), "{refused}");
+    assert!(refused.contains("nothing was changed"), "{refused}");
+    existing_docker::assert_untouched(worker).await;
 
+    existing_docker::run_passing(worker).await;
+    bench.say("allow-existing-runtime: true\n");
     bench.hatchery(0, "deploy");
     assert_ready(master, 2, "docker://20.10").await;
+    existing_docker::assert_shared(worker).await;
     // The master takes no pods where there is another worker.
     assert_pods_work(master, 1).await;
-    let told = inside(worker, "docker info; systemctl cat docker.service").await;
-    for words in ["registry.example:5000", "--log-level=warn"] {
+    let told = inside(worker, "docker info; cat /etc/docker/daemon.json").await;
+    for words in ["registry.example:5000", "\"log-level\": \"warn\""] {
+        assert!(told.contains(words), "{told}");
+    }
+    let told = inside(
+        master,
+        "cat /etc/docker/daemon.json; systemctl cat docker.service",
+    )
+    .await;
+    for words in ["\"debug\": true", "registry.example:5000"] {
         assert!(told.contains(words), "{told}");
     }
     // Pods go on while docker is restarted.
@@ -198,5 +269,6 @@ async fn docker_runs_the_pods() {
 
     let again = bench.hatchery(0, "deploy");
     assert!(again.contains("nothing had to be changed"), "{again}");
-    bench.cleanup().await;
+    bench.cleanup_but(&existing_docker::LIVING).await;
+    existing_docker::assert_untouched(worker).await;
 }

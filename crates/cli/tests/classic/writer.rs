@@ -21,7 +21,7 @@ while [ ! -e stop ]; do
     -H 'Content-Type: application/json' -d '{"metadata": {"name": "written-'$n'"}}' \
     https://ENDPOINT/api/v1/namespaces/default/configmaps)
   [ "$code" != 201 ] || echo "$n $(date +%s.%N)" >>acknowledged
-  sleep 0.2
+  sleep 0.05
 done
 touch ended
 "#;

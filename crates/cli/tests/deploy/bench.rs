@@ -34,6 +34,26 @@ pub(crate) const ROOM: &str = "config-extra-args:
       \"--image-gc-high-threshold\": 100
 ";
 
+const ADDON: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: default}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      tolerations: [{operator: Exists, effect: NoSchedule}]
+      containers: [{name: one, image: 'hatchery/agnhost:VERSION', imagePullPolicy: Never, args: WORDS}]
+";
+
+fn agnhost_version() -> String {
+    let versions = include_str!("../../../../fixtures/versions.env");
+    let mut lines = versions.lines();
+    let version = lines.find_map(|line| line.strip_prefix("KUBERNETES_NEW="));
+    version.unwrap().to_owned()
+}
+
 impl Bench {
     /// Machines with the sandbox's own deploy file, changed.
     pub(crate) async fn new(name: &str, machines: usize, change: impl Fn(&str) -> String) -> Self {
@@ -41,7 +61,9 @@ impl Bench {
     }
 
     pub(crate) async fn with(options: Options, change: impl Fn(&str) -> String) -> Self {
-        fixtures::ensure(&["packages-new"]).await.unwrap();
+        fixtures::ensure(&["archive-new", "packages-new"])
+            .await
+            .unwrap();
         let lab = TestLab::up(options).await.unwrap();
         let file = lab.home().join("deploy.yaml");
         let text = fs::read_to_string(lab.deploy_file()).unwrap();
@@ -53,8 +75,8 @@ impl Bench {
 
     /// An archive of the test's own that also holds these scripts, run on workers at the time that they are called by.
     pub(crate) async fn bring_scripts(&self, scripts: &[(&str, &str)]) {
-        let fixtures = fixtures::ensure(&["packages-new"]).await.unwrap();
-        let usual = fixtures.path("packages-new/current.tar.gz");
+        let fixtures = fixtures::ensure(&["archive-new"]).await.unwrap();
+        let usual = fixtures.path("archive-new/current.tar.gz");
         fs::create_dir(self.home().join("file")).unwrap();
         let mut list = "    worker:\n".to_owned();
         for (schedule, text) in scripts {
@@ -78,6 +100,39 @@ impl Bench {
         fs::write(&self.file, text).unwrap();
     }
 
+    /// Addons in the test's own archive, each a Deployment of one pod that runs Kubernetes' test program with these
+    /// words, instead of those that were brought before.
+    pub(crate) fn bring_addons(&self, addons: &[(&str, &str)]) {
+        let text = fs::read_to_string(&self.file).unwrap();
+        let mark = "# of the test's own\n";
+        let usual: String = text
+            .split_inclusive('\n')
+            .filter(|line| !line.ends_with(mark))
+            .collect();
+        let mut list = String::new();
+        for (name, words) in addons {
+            let deployment = name.trim_end_matches(".yaml");
+            let manifest = ADDON
+                .replace("NAME", deployment)
+                .replace("WORDS", words)
+                .replace("VERSION", &agnhost_version());
+            fs::write(self.home().join("file").join(name), manifest).unwrap();
+            self.sh(&format!("tar -rf own.tar file/{name}"));
+            list += &format!("      - {{name: {name}, type: yaml}} {mark}");
+        }
+        let flannel = "      - {name: flannel.yaml, type: yaml}\n";
+        let text = usual.replace(flannel, &format!("{flannel}{list}"));
+        fs::write(&self.file, text).unwrap();
+    }
+
+    /// Where the administrator's kubeconfig is.
+    pub(crate) fn admin_conf(&self) -> PathBuf {
+        self.home()
+            .join("clusters")
+            .join(&self.id)
+            .join("admin.conf")
+    }
+
     /// Another kubelet in the test's own archive.
     pub(crate) fn bring_other_kubelet(&self) {
         self.sh(
@@ -94,6 +149,16 @@ impl Bench {
 
     pub(crate) fn home(&self) -> &Path {
         self.lab.home()
+    }
+
+    /// Scripts on the control machine, by their paths.
+    pub(crate) fn scripts(&self, scripts: &[(&str, &str)]) -> Vec<String> {
+        let write = |(name, text): &(&str, &str)| {
+            let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
+            path.display().to_string()
+        };
+        scripts.iter().map(write).collect()
     }
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
@@ -118,25 +183,54 @@ impl Bench {
 
     /// The deploy file of another cluster on one of the machines.
     pub(crate) fn other(&self, id: &str, machine: usize) -> PathBuf {
-        let (name, address) = (&self.machine(machine).name, self.machine(machine).address);
-        let host = format!("  - {{name: {name}, ip: {address}, arch: amd64}}\n");
+        let path = self.with_machines(&[machine], &[machine]);
+        let text = fs::read_to_string(&path).unwrap();
+        let (own, other) = (
+            format!("cluster-id: {}", self.id),
+            format!("cluster-id: {id}"),
+        );
+        self.write("other.yaml", &text.replace(&own, &other))
+    }
+
+    /// The same deploy file with other machines in its lists.
+    pub(crate) fn with_machines(&self, masters: &[usize], workers: &[usize]) -> PathBuf {
+        let hosts = |numbers: &[usize]| {
+            let host = |number: &usize| {
+                let machine = self.machine(*number);
+                let (name, address) = (&machine.name, machine.address);
+                format!("  - {{name: {name}, ip: {address}, arch: amd64}}\n")
+            };
+            numbers.iter().map(host).collect::<String>()
+        };
         let text = fs::read_to_string(&self.file).unwrap();
         let begin = text.find("masters:").unwrap();
         let end = text.find("service:").unwrap();
+        let (masters, workers) = (hosts(masters), hosts(workers));
         let text = format!(
-            "{}masters:\n{host}workers:\n{host}{}",
+            "{}masters:\n{masters}workers:\n{workers}{}",
             &text[..begin],
             &text[end..]
         );
-        let path = self.home().join("other.yaml");
-        fs::write(
-            &path,
-            text.replace(
-                &format!("cluster-id: {}", self.id),
-                &format!("cluster-id: {id}"),
-            ),
-        )
-        .unwrap();
+        let count = masters.len() * 1000 + workers.len();
+        self.write(&format!("machines-{count}.yaml"), &text)
+    }
+
+    /// The deploy file with an archive `later.tar`: the test's own, whose programs say another version.
+    pub(crate) fn bring_later_version(&self, from: &str, to: &str) -> PathBuf {
+        assert_eq!(from.len(), to.len());
+        let programs = "bin/kubelet bin/kube-apiserver";
+        let from = from.replace('.', "\\.");
+        self.sh(&format!(
+            "rm -rf bin && tar -xf own.tar {programs} && LC_ALL=C sed -i 's/{from}/{to}/g' {programs} && cp own.tar later.tar && \
+             tar --delete -f later.tar {programs} && tar -rf later.tar {programs} && rm -r bin"
+        ));
+        let text = fs::read_to_string(&self.file).unwrap();
+        self.write("later.yaml", &text.replace("own.tar", "later.tar"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home().join(name);
+        fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path
     }
@@ -221,6 +315,17 @@ impl Bench {
             snapshots.push(Snapshot::of(machine).await.unwrap());
         }
         snapshots
+    }
+
+    /// The machines are as they were, but for what this test put into `/tmp`.
+    pub(crate) async fn assert_as_before(&self, before: &[Snapshot]) {
+        for (number, before) in before.iter().enumerate() {
+            let own = "rm -rf /tmp/kubectl /tmp/trial.yaml";
+            self.inside(number, own).await;
+            let machine = self.machine(number);
+            let now = Snapshot::of(machine).await.unwrap();
+            now.assert_same(before, &format!("{} after cleanup", machine.name));
+        }
     }
 
     /// Which process each service is, on all machines.

@@ -209,7 +209,7 @@ fn files(desk: &Desk) {
     let authority = desk.path("authority");
     desk.refused(
         WRONG_INPUT,
-        &["authority/ca.crt"],
+        &["authority cannot be used: ca.crt:"],
         &format!(
             "{}external-ca: true\nexternal-ca-path: {}\n",
             desk.text,

@@ -1,17 +1,20 @@
 //! Machines of the rpm kind: reached as a user with sudo through a bastion, with root kept out and forwarding forbidden.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use hatchery_sandbox::{
     docker, fixtures,
     lab::Options,
     settings::{Sudo, System, Wish},
-    snapshot::Snapshot,
 };
 
-use crate::bench::Bench;
+use crate::{bench::Bench, external_ca::Company, firewalld};
 
-/// One gets its packages from its repository and its images from a registry, the other both from an archive.
+/// Two get their packages from their repository and their images from a registry, and their authority from a company; another
+/// gets packages and images from an archive. firewalld runs on all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn packages_of_a_repository_and_packages_of_an_archive() {
     let fixtures = fixtures::ensure(&["packages-classic", "images-new", "crane"]).await;
@@ -24,10 +27,10 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
     };
     let options = Options {
         wish,
-        ..Options::new("t-rpm".parse().unwrap(), 2)
+        ..Options::new("t-rpm".parse().unwrap(), 3)
     };
     let bench = Bench::with(options, str::to_owned).await;
-    for number in 0..2 {
+    for number in 0..3 {
         let only_sudo = "echo 'PermitRootLogin no' >/etc/ssh/sshd_config.d/0-test.conf; systemctl restart sshd || systemctl restart ssh; \
              sshd -T | grep -E 'permitrootlogin|allowtcpforwarding'";
         let told = bench.inside(number, only_sudo).await;
@@ -44,10 +47,14 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
         registry.push(archive, name).await;
     }
     registry.push_plugin().await;
+    let firewall = firewalld::begin(&bench).await;
     let before = bench.snapshots().await;
 
     let at = &registry.address;
-    let online = bench.variant("online", 0, &ONLINE.replace("REGISTRY", at));
+    let company = Company::new(bench.home());
+    let online = company.keys() + &ONLINE.replace("REGISTRY", at);
+    let online = bench.variant("online", 0, &online);
+    bench.add_worker(&online, 2);
     let archive = fixtures.path("packages-classic/rpm.tar.gz");
     let archive = ARCHIVED.replace("ARCHIVE", &archive.display().to_string());
     let offline = bench.variant("offline", 1, &archive);
@@ -75,14 +82,27 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
         let resolve = "exec trial -- nslookup kubernetes.default.svc.cluster.local";
         let answer = bench.kubectl_on(number, resolve).await;
         assert!(answer.contains("10.32.0.1"), "{answer}");
+        let logs = bench.kubectl_on(number, "logs trial").await;
+        assert!(logs.contains("HTTP"), "{logs}");
     }
+    company.vouches(&bench, 0).await;
+    company.lets_no_others_in(&bench, 0).await;
+    company.renews_a_kubelet(&bench, 0).await;
+    let nodes = [bench.machine(0), bench.machine(2)];
+    firewalld::lets_pods_through(&bench, &nodes, &format!("{at}/trial/agnhost:1")).await;
+    // On a master CoreDNS is a user of its own, and answers nobody but the cluster.
+    assert_eq!(bench.inside(1, "ps -o user= -C coredns").await, "coredns\n");
+    let ask = format!(
+        "busybox nslookup www.outside.test {} 2>&1 || :",
+        bench.machine(1).address
+    );
+    let asked = bench.inside(2, &ask).await;
+    assert!(asked.contains("REFUSED"), "{asked}");
     for file in [&online, &offline] {
         bench.hatchery_with(0, "cleanup --yes", file);
     }
-    for (machine, before) in bench.lab.machines.iter().zip(&before) {
-        let now = Snapshot::of(machine).await.unwrap();
-        now.assert_same(before, &format!("{} after cleanup", machine.name));
-    }
+    firewalld::is_as_it_was(&bench, &firewall).await;
+    bench.assert_as_before(&before).await;
 }
 
 /// Everything by its package's name, from wherever the machine gets its packages.
@@ -212,5 +232,20 @@ impl Bench {
         fs::rename(&path, &own).unwrap();
         fs::write(&own, format!("{reached}{text}{}", crate::bench::ROOM)).unwrap();
         own
+    }
+
+    /// One of the other machines too.
+    fn add_worker(&self, file: &Path, number: usize) {
+        let machine = self.machine(number);
+        let host = format!(
+            "  - {{name: {}, ip: {}, arch: amd64}}\n",
+            machine.name, machine.address
+        );
+        let text = fs::read_to_string(file).unwrap();
+        fs::write(
+            file,
+            text.replace("workers:\n", &format!("workers:\n{host}")),
+        )
+        .unwrap();
     }
 }

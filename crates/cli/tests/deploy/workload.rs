@@ -1,5 +1,7 @@
 //! What a user does with a cluster: pods on every node that reach each other in every way.
 
+use hatchery_sandbox::lab::Machine;
+
 use crate::bench::Bench;
 
 /// Pods on both nodes talk to each other by pod address, Service address and name; from outside by NodePort; logs, exec and
@@ -11,21 +13,8 @@ pub(crate) async fn works(bench: &Bench, domain: &str, pods: &str, services: &st
         bench.lab.machines.len(),
         "{nodes}"
     );
-    let mut manifest = String::from(SERVICE);
-    for machine in &bench.lab.machines {
-        manifest += &POD.replace("NODE", &machine.name);
-    }
-    bench
-        .inside(0, &format!("cat >/tmp/trial.yaml <<'END'\n{manifest}\nEND"))
-        .await;
-    bench
-        .eventually(0, &kubectl("get serviceaccount default"))
-        .await;
-    bench.kubectl("apply -f /tmp/trial.yaml").await;
-    bench
-        .kubectl("wait --for=condition=Ready pod -l app=trial --timeout=120s")
-        .await;
-
+    let machines: Vec<_> = bench.lab.machines.iter().collect();
+    begin(bench, &machines, "hatchery/agnhost:1.37.0").await;
     let addresses = bench
         .kubectl("get pods -l app=trial -o jsonpath='{.items[*].status.podIP}'")
         .await;
@@ -39,34 +28,14 @@ pub(crate) async fn works(bench: &Bench, domain: &str, pods: &str, services: &st
         "{addresses}"
     );
     assert!(service.starts_with(services), "{service}");
+    reach_each_other(bench, &machines, domain).await;
+    answer_from_outside(bench, &machines).await;
     for from in &bench.lab.machines {
-        let mut targets: Vec<_> = addresses
-            .split_whitespace()
-            .map(|address| format!("{address}:8080"))
-            .collect();
-        targets.push(format!("{service}:80"));
-        targets.push(format!("trial.default.svc.{domain}:80"));
-        for target in targets {
-            // Inside the pod, by Kubernetes' own test program: exec through the API server too.
-            let connect = format!(
-                "exec trial-{} -- /agnhost connect --timeout=5s {target}",
-                from.name
-            );
-            bench.eventually(0, &kubectl(&connect)).await;
-        }
         let resolve = format!(
             "exec trial-{} -- /agnhost connect --timeout=5s www.outside.test:80",
             from.name
         );
         bench.eventually(0, &kubectl(&resolve)).await;
-    }
-    let port = bench
-        .kubectl("get service trial -o jsonpath='{.spec.ports[0].nodePort}'")
-        .await;
-    for machine in &bench.lab.machines {
-        let url = format!("http://{}:{port}/hostname", machine.address);
-        let answer = curl(&url).await;
-        assert!(answer.starts_with("trial-"), "{url}: {answer}");
     }
     let first = &bench.machine(0).name;
     let logs = bench
@@ -81,11 +50,73 @@ pub(crate) async fn works(bench: &Bench, domain: &str, pods: &str, services: &st
     assert!(answer.contains(&format!("trial-{first}")), "{answer}");
 }
 
+/// A pod on each of these machines, and a Service for all of them.
+pub(crate) async fn begin(bench: &Bench, machines: &[&Machine], image: &str) {
+    let mut manifest = String::from(SERVICE);
+    for machine in machines {
+        manifest += &POD.replace("NODE", &machine.name).replace("IMAGE", image);
+    }
+    bench
+        .inside(0, &format!("cat >/tmp/trial.yaml <<'END'\n{manifest}\nEND"))
+        .await;
+    bench
+        .eventually(0, &kubectl("get serviceaccount default"))
+        .await;
+    bench.kubectl("apply -f /tmp/trial.yaml").await;
+    bench
+        .kubectl("wait --for=condition=Ready pod -l app=trial --timeout=120s")
+        .await;
+}
+
+/// From each pod of [`begin`] to each by its address, to the Service by its address and by its name, and from outside by the
+/// Service's port on each machine.
+pub(crate) async fn reach_each_other(bench: &Bench, machines: &[&Machine], domain: &str) {
+    let addresses = bench
+        .kubectl("get pods -l app=trial -o jsonpath='{.items[*].status.podIP}'")
+        .await;
+    assert_eq!(addresses.split_whitespace().count(), machines.len());
+    let service = bench
+        .kubectl("get service trial -o jsonpath='{.spec.clusterIP}'")
+        .await;
+    for from in machines {
+        let mut targets: Vec<_> = addresses
+            .split_whitespace()
+            .map(|address| format!("{address}:8080"))
+            .collect();
+        targets.push(format!("{service}:80"));
+        targets.push(format!("trial.default.svc.{domain}:80"));
+        for target in targets {
+            // Inside the pod, by Kubernetes' own test program: exec through the API server too.
+            let connect = format!(
+                "exec trial-{} -- /agnhost connect --timeout=5s {target}",
+                from.name
+            );
+            bench.eventually(0, &kubectl(&connect)).await;
+        }
+    }
+}
+
+/// From the control machine, which is outside of the cluster.
+async fn answer_from_outside(bench: &Bench, machines: &[&Machine]) {
+    for url in node_ports(bench, machines).await {
+        let answer = curl(&url).await;
+        assert!(answer.starts_with("trial-"), "{url}: {answer}");
+    }
+}
+
+/// Where each machine offers the pods to whoever is outside of the cluster.
+pub(crate) async fn node_ports(bench: &Bench, machines: &[&Machine]) -> Vec<String> {
+    let port = bench
+        .kubectl("get service trial -o jsonpath='{.spec.ports[0].nodePort}'")
+        .await;
+    let url = |machine: &&Machine| format!("http://{}:{port}/hostname", machine.address);
+    machines.iter().map(url).collect()
+}
+
 fn kubectl(arguments: &str) -> String {
     format!("kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}")
 }
 
-/// From the control machine, which is outside of the cluster.
 async fn curl(url: &str) -> String {
     for _ in 0..20 {
         let output = tokio::process::Command::new("curl")
@@ -119,8 +150,8 @@ spec:
   terminationGracePeriodSeconds: 1
   containers:
   - name: agnhost
-    image: hatchery/agnhost:1.37.0
-    imagePullPolicy: Never
+    image: IMAGE
+    imagePullPolicy: IfNotPresent
     args: [netexec, --http-port=8080]
     readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
 ";

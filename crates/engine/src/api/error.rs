@@ -121,7 +121,7 @@ pub enum Error {
         reason: String,
     },
     /// What was waited for did not come.
-    #[snafu(display("waited {} s for {what}: {last}", after.as_secs()))]
+    #[snafu(display("waited {:.0} s for {what}: {last}", after.as_secs_f64()))]
     Deadline {
         /// What was waited for.
         what: String,

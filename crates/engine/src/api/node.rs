@@ -1,12 +1,17 @@
 //! Nodes as the API server knows them: listed, labelled, tainted and forgotten.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use hatchery_spec::value::{Label, Taint};
 use http::Method;
 use k8s_openapi::api::core::v1;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     Api, Effect, FIELD_MANAGER,
@@ -123,6 +128,19 @@ impl From<v1::Node> for Node {
     }
 }
 
+/// A list of all nodes that is good for everybody who waits for one of them.
+#[derive(Default)]
+pub(super) struct RecentNodes(Mutex<Option<Recent>>);
+
+struct Recent {
+    nodes: Arc<[Node]>,
+    /// Until when nobody asks again.
+    fresh_until: Instant,
+}
+
+/// A list is asked for again after this time, or ten times what the last one took: a thousand nodes are megabytes.
+const FRESH: Duration = Duration::from_millis(100);
+
 /// What is ours on a node: keys of labels, and of taints with their effect.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Owned {
@@ -139,6 +157,22 @@ impl Api {
     /// When the API server cannot be asked.
     pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
         self.insist(async || self.list_nodes("").await).await
+    }
+
+    /// All nodes as they were a moment ago, asked once for all who wait.
+    pub(super) async fn recent_nodes(&self) -> Result<Arc<[Node]>, Error> {
+        let mut known = self.nodes.0.lock().await;
+        let begin = Instant::now();
+        if let Some(recent) = known.as_ref().filter(|recent| begin < recent.fresh_until) {
+            return Ok(Arc::clone(&recent.nodes));
+        }
+        // What the API server remembers is good enough, and costs etcd nothing.
+        let nodes: Arc<[Node]> = self.list_nodes("?resourceVersion=0").await?.into();
+        *known = Some(Recent {
+            nodes: Arc::clone(&nodes),
+            fresh_until: Instant::now() + FRESH.max(begin.elapsed() * 10),
+        });
+        Ok(nodes)
     }
 
     /// Asks once.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::kinds::escaped;
+
 /// A kind of workload that is rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
@@ -31,7 +33,8 @@ impl Workload {
         }
     }
 
-    /// `Ok` when it runs as applied, otherwise what is missing. Nobody waits for pods on nodes that are away.
+    /// `Ok` when it runs as applied, otherwise what is missing. `absent` of its pods are on nodes that are away, and not
+    /// waited for.
     pub(super) fn judge(self, object: &Value, absent: usize) -> Result<(), String> {
         let (spec, status) = (&object["spec"], &object["status"]);
         let generation = number(&object["metadata"]["generation"]);
@@ -74,7 +77,7 @@ fn deployment(spec: &Value, status: &Value, absent: usize) -> Result<(), String>
         })
         .and_then(|()| {
             let available = number(&status["availableReplicas"]);
-            at_least(available, anywhere(wanted, absent), "pods are available")
+            at_least(available, without(wanted, absent), "pods are available")
         });
     // Why it does not go on is in its conditions.
     judged.map_err(|missing| match trouble(status) {
@@ -83,9 +86,35 @@ fn deployment(spec: &Value, status: &Value, absent: usize) -> Result<(), String>
     })
 }
 
-/// Any number of the pods that may be anywhere can be on a node that is away.
-fn anywhere(wanted: i64, absent: usize) -> i64 {
-    if absent > 0 { 0 } else { wanted }
+fn without(wanted: i64, absent: usize) -> i64 {
+    wanted.saturating_sub_unsigned(absent as u64).max(0)
+}
+
+/// Where the pods of a workload are listed.
+pub(super) fn pods_path(workload: &Value) -> String {
+    let namespace = workload["metadata"]["namespace"].as_str();
+    let labels = workload["spec"]["selector"]["matchLabels"].as_object();
+    let labels: Vec<_> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    format!(
+        "/api/v1/namespaces/{}/pods?labelSelector={}",
+        escaped(namespace.unwrap_or("default")),
+        escaped(&labels.join(","))
+    )
+}
+
+/// How many of the listed pods are on these nodes. Those that are to go are not counted by their controllers either.
+pub(super) fn pods_on(pods: &Value, nodes: &[&str]) -> usize {
+    let pods = pods["items"].as_array().into_iter().flatten();
+    let is_there = |pod: &&Value| {
+        let node = pod["spec"]["nodeName"].as_str();
+        pod["metadata"]["deletionTimestamp"].is_null()
+            && node.is_some_and(|node| nodes.contains(&node))
+    };
+    pods.filter(is_there).count()
 }
 
 fn trouble(status: &Value) -> Option<&str> {
@@ -101,8 +130,7 @@ fn trouble(status: &Value) -> Option<&str> {
 }
 
 fn daemon_set(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
-    let absent = i64::try_from(absent).unwrap_or(i64::MAX);
-    let wanted = number(&status["desiredNumberScheduled"]) - absent;
+    let wanted = without(number(&status["desiredNumberScheduled"]), absent);
     // One that is updated by hand may stay old.
     if spec["updateStrategy"]["type"] != "OnDelete" {
         let updated = number(&status["updatedNumberScheduled"]);
@@ -127,7 +155,7 @@ fn stateful_set(spec: &Value, status: &Value, absent: usize) -> Result<(), Strin
         }
     }
     let ready = number(&status["readyReplicas"]);
-    at_least(ready, anywhere(wanted, absent), "pods are ready")
+    at_least(ready, without(wanted, absent), "pods are ready")
 }
 
 #[cfg(test)]
@@ -199,6 +227,27 @@ mod tests {
         let some = json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});
         assert!(!of(Workload::Deployment, 0, some.clone()));
         assert!(of(Workload::Deployment, 1, some));
+        let none = json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 0});
+        assert!(!of(Workload::Deployment, 1, none));
+    }
+
+    #[test]
+    fn its_pods_are_found_by_label_and_node() {
+        let workload = json!({
+            "metadata": {"namespace": "web"},
+            "spec": {"selector": {"matchLabels": {"app": "front", "tier": "a b"}}},
+        });
+        assert_eq!(
+            pods_path(&workload),
+            "/api/v1/namespaces/web/pods?labelSelector=app%3Dfront%2Ctier%3Da%20b"
+        );
+        let pods = json!({"items": [
+            {"spec": {"nodeName": "w0"}},
+            {"spec": {"nodeName": "w1"}},
+            {"spec": {"nodeName": "w1"}, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+            {"spec": {}},
+        ]});
+        assert_eq!(pods_on(&pods, &["w1", "w2"]), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::{Api, error::Asked};
+use super::{Api, error::Asked, kinds::escaped};
 
 /// So many troubles are told; the rest is mostly the same on other nodes.
 const TOLD: usize = 3;
@@ -13,20 +13,53 @@ const LONG: usize = 240;
 /// What every pod goes through on its way.
 const USUAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-impl Api {
-    /// What keeps pods from running, or nothing when that cannot be found out.
-    pub(super) async fn troubles(&self) -> Vec<String> {
-        let asked = Asked::of("list", "Pod");
-        let path = "/api/v1/pods?limit=500";
-        let body = self.ask(&asked, Method::GET, path, None).await;
-        let list = body.and_then(|body| super::client::read::<Value>(&asked, &body));
-        list.map(|list| of(&list)).unwrap_or_default()
+/// Pods that are asked about.
+#[derive(Debug)]
+pub(super) struct Pods {
+    path: String,
+    /// How their names begin.
+    prefix: String,
+}
+
+impl Pods {
+    /// All on this node.
+    pub(super) fn on_node(name: &str) -> Self {
+        let selector = format!("spec.nodeName={name}");
+        Self {
+            path: format!(
+                "/api/v1/pods?limit=500&fieldSelector={}",
+                escaped(&selector)
+            ),
+            prefix: String::new(),
+        }
+    }
+
+    /// Those that a controller of this name has made.
+    pub(super) fn named(namespace: &str, name: &str) -> Self {
+        Self {
+            path: format!("/api/v1/namespaces/{}/pods?limit=500", escaped(namespace)),
+            prefix: format!("{name}-"),
+        }
     }
 }
 
-fn of(list: &Value) -> Vec<String> {
+impl Api {
+    /// What keeps pods from running, or nothing when that cannot be found out.
+    pub(super) async fn troubles(&self, pods: &Pods) -> Vec<String> {
+        let asked = Asked::of("list", "Pod");
+        let body = self.ask(&asked, Method::GET, &pods.path, None).await;
+        let list = body.and_then(|body| super::client::read::<Value>(&asked, &body));
+        list.map(|list| of(&list, &pods.prefix)).unwrap_or_default()
+    }
+}
+
+fn of(list: &Value, prefix: &str) -> Vec<String> {
     let mut troubles: Vec<(String, String)> = Vec::new();
     for pod in list["items"].as_array().into_iter().flatten() {
+        let name = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+        if !name("name").starts_with(prefix) {
+            continue;
+        }
         let Some((kind, words)) = trouble(&pod["status"]) else {
             continue;
         };
@@ -34,7 +67,6 @@ fn of(list: &Value) -> Vec<String> {
         if troubles.iter().any(|(known, _)| *known == kind) {
             continue;
         }
-        let name = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
         let words: String = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let short: String = words.chars().take(LONG).collect();
         let told = format!("pod {}/{}: {short}", name("namespace"), name("name"));
@@ -53,12 +85,23 @@ fn trouble(status: &Value) -> Option<(String, String)> {
         .flat_map(|list| status[list].as_array().into_iter().flatten());
     for container in containers {
         let waiting = &container["state"]["waiting"];
-        let reason = word(&waiting["reason"]);
-        if reason.is_empty() || USUAL.contains(&reason.as_str()) {
+        let mut reason = word(&waiting["reason"]);
+        let ended =
+            ["state", "lastState"].map(|state| container[state]["terminated"]["exitCode"].as_i64());
+        let ended = ended.into_iter().flatten().find(|code| *code != 0);
+        let mut words = format!("{reason}: {}", word(&waiting["message"]));
+        if USUAL.contains(&reason.as_str()) {
             continue;
         }
-        let mut words = format!("{reason}: {}", word(&waiting["message"]));
-        if let Some(code) = container["lastState"]["terminated"]["exitCode"].as_i64() {
+        if reason.is_empty() {
+            // Between its end and the next try, or in a try that lasts no longer than the one before.
+            if ended.is_none() || container["ready"] == true {
+                continue;
+            }
+            reason = "Error".into();
+            words = "Error: its container does not stay up".into();
+        }
+        if let Some(code) = ended {
             words += &format!(" (ended with {code})");
         }
         return Some((format!("{reason} {}", word(&container["image"])), words));
@@ -81,6 +124,29 @@ mod tests {
     }
 
     #[test]
+    fn a_container_that_ends_is_told_whatever_it_does_now() {
+        let ended = json!({"terminated": {"exitCode": 3, "reason": "Error"}});
+        let states = [
+            json!({"state": ended, "ready": false}),
+            json!({"state": {"running": {}}, "lastState": ended, "ready": false}),
+        ];
+        for state in states {
+            let list = json!({"items": [pod("a-1", &json!({"containerStatuses": [state]}))]});
+            let told = "pod ns/a-1: Error: its container does not stay up (ended with 3)";
+            assert_eq!(of(&list, "a-"), [told]);
+        }
+        // It may have ended once, long ago; and a job's container ends well.
+        let well = [
+            json!({"state": {"running": {}}, "lastState": ended, "ready": true}),
+            json!({"state": {"terminated": {"exitCode": 0}}, "ready": false}),
+        ];
+        for state in well {
+            let list = json!({"items": [pod("a-1", &json!({"containerStatuses": [state]}))]});
+            assert!(of(&list, "a-").is_empty());
+        }
+    }
+
+    #[test]
     fn what_others_said_is_told_once() {
         let waiting = |reason: &str, message: &str| {
             json!({"containerStatuses": [{
@@ -100,7 +166,7 @@ mod tests {
             ]})),
             pod("e", &waiting("InvalidImageName", "")),
         ]});
-        let told = of(&list);
+        let told = of(&list, "");
         assert_eq!(told.len(), TOLD);
         assert_eq!(
             told[0],
@@ -109,6 +175,7 @@ mod tests {
         assert!(told[1].starts_with("pod ns/c: CrashLoopBackOff: xxx"));
         assert!(told[1].len() < LONG + 20);
         assert_eq!(told[2], "pod ns/d: no room");
-        assert_eq!(of(&json!({"kind": "Status"})), Vec::<String>::new());
+        assert_eq!(of(&list, "d"), ["pod ns/d: no room"]);
+        assert_eq!(of(&json!({"kind": "Status"}), ""), Vec::<String>::new());
     }
 }

@@ -12,7 +12,8 @@ use super::{
     Api, Node, Pace, Workload,
     error::{Asked, Error},
     kinds::escaped,
-    node,
+    node, rollout,
+    troubles::Pods,
 };
 use crate::name_list::NameList;
 
@@ -48,29 +49,30 @@ impl Api {
             }
         };
         let what = "the API server to be ready";
-        self.wait(what, deadline, watch, false, look).await
+        self.wait(what, deadline, watch, None, look).await
     }
 
-    /// Waits until these nodes are there and ready.
+    /// Waits until a node is there and ready. Any number may be waited for at the same time.
     ///
     /// # Errors
     /// As [`Api::ready`].
-    pub async fn nodes_ready(
+    pub async fn node_ready(
         &self,
-        names: &[String],
+        name: &str,
         deadline: Duration,
         watch: Watch<'_>,
     ) -> Result<(), Error> {
         let look = async || {
-            // What the API server remembers is good enough, and costs etcd nothing.
-            let nodes = self.list_nodes("?resourceVersion=0").await?;
-            Ok(readiness(names, &nodes))
+            let nodes = self.recent_nodes().await?;
+            Ok(readiness(name, &nodes))
         };
-        let what = format!("nodes to be Ready ({})", NameList(names));
-        self.wait(&what, deadline, watch, true, look).await
+        let what = format!("node {name} to be Ready");
+        let pods = Pods::on_node(name);
+        self.wait(&what, deadline, watch, Some(&pods), look).await
     }
 
-    /// Waits until a workload runs everywhere as it was applied last, except on so many nodes that are known to be away.
+    /// Waits until a workload runs everywhere as it was applied last. Its pods on nodes that are not ready, or that are
+    /// named in `away`, are not waited for.
     ///
     /// # Errors
     /// As [`Api::ready`].
@@ -79,7 +81,7 @@ impl Api {
         workload: Workload,
         namespace: &str,
         name: &str,
-        absent: usize,
+        away: &[String],
         deadline: Duration,
         watch: Watch<'_>,
     ) -> Result<(), Error> {
@@ -94,7 +96,11 @@ impl Api {
         let look = async || match self.ask(&asked, Method::GET, &path, None).await {
             Ok(body) => {
                 let object: Value = super::client::read(&asked, &body)?;
-                Ok(match workload.judge(&object, absent) {
+                let judged = match workload.judge(&object, 0) {
+                    Ok(()) => Ok(()),
+                    Err(_) => workload.judge(&object, self.pods_away(&object, away).await?),
+                };
+                Ok(match judged {
                     Ok(()) => Look::Done,
                     Err(missing) => Look::Missing(format!("{called}: {missing}")),
                 })
@@ -105,16 +111,35 @@ impl Api {
             Err(error) => Err(error),
         };
         let what = format!("{called} to be rolled out");
-        self.wait(&what, deadline, watch, true, look).await
+        let pods = Pods::named(namespace, name);
+        self.wait(&what, deadline, watch, Some(&pods), look).await
     }
 
-    /// `pods`: whether pods that do not run may be the reason.
+    /// How many pods of a workload are on nodes that are not ready or known to be away.
+    async fn pods_away(&self, workload: &Value, away: &[String]) -> Result<usize, Error> {
+        let nodes = self.recent_nodes().await?;
+        let lost: Vec<&str> = nodes
+            .iter()
+            .filter(|node| !node.is_ready() || away.contains(&node.name))
+            .map(|node| node.name.as_str())
+            .collect();
+        if lost.is_empty() {
+            return Ok(0);
+        }
+        let asked = Asked::of("list", "Pod");
+        let path = rollout::pods_path(workload);
+        let body = self.ask(&asked, Method::GET, &path, None).await?;
+        let pods: Value = super::client::read(&asked, &body)?;
+        Ok(rollout::pods_on(&pods, &lost))
+    }
+
+    /// `pods`: those that may be the reason when they do not run.
     async fn wait(
         &self,
         what: &str,
         deadline: Duration,
         watch: Watch<'_>,
-        pods: bool,
+        pods: Option<&Pods>,
         look: impl AsyncFn() -> Result<Look, Error>,
     ) -> Result<(), Error> {
         let mut pace = Pace::new(deadline);
@@ -127,8 +152,10 @@ impl Api {
             let missing = match timeout(limit, look()).await {
                 Ok(Ok(Look::Done)) => return Ok(()),
                 Ok(Ok(Look::Missing(missing))) => {
-                    if pods && (Instant::now() >= next_question || pace.left().is_zero()) {
-                        let told = timeout(PODS, self.troubles()).await.unwrap_or_default();
+                    if let Some(pods) = pods
+                        && (Instant::now() >= next_question || pace.left().is_zero())
+                    {
+                        let told = timeout(PODS, self.troubles(pods)).await.unwrap_or_default();
                         troubles = told.iter().map(|one| format!("; {one}")).collect();
                         next_question = Instant::now() + PODS;
                     }
@@ -162,26 +189,14 @@ fn failed_checks(words: &str) -> String {
     format!("the API server is not ready: {}", NameList(&failed))
 }
 
-/// `2 of 3 nodes Ready; lab-3: NetworkPluginNotReady`.
-fn readiness(names: &[String], nodes: &[Node]) -> Look {
-    let missing: Vec<String> = names
-        .iter()
-        .filter_map(|name| {
-            let reason = match nodes.iter().find(|node| node.name == *name) {
-                None => "not registered".into(),
-                Some(node) => node::unreadiness(node)?,
-            };
-            Some(format!("{name}: {reason}"))
-        })
-        .collect();
-    match missing.len() {
-        0 => Look::Done,
-        count => Look::Missing(format!(
-            "{} of {} nodes Ready; {}",
-            names.len() - count,
-            names.len(),
-            NameList(&missing)
-        )),
+/// `NetworkPluginNotReady`.
+fn readiness(name: &str, nodes: &[Node]) -> Look {
+    match nodes.iter().find(|node| node.name == name) {
+        None => Look::Missing("not registered".into()),
+        Some(node) => match node::unreadiness(node) {
+            None => Look::Done,
+            Some(reason) => Look::Missing(reason),
+        },
     }
 }
 
@@ -212,15 +227,14 @@ mod tests {
                 "Kubelet stopped posting",
             ),
         ];
-        let names = ["lab-1", "lab-2", "lab-3", "lab-4"].map(str::to_owned);
-        let Look::Missing(missing) = readiness(&names, &nodes) else {
-            panic!("three are missing");
+        let missing = |name: &str| match readiness(name, &nodes) {
+            Look::Done => "ready".into(),
+            Look::Missing(missing) => missing,
         };
-        assert_eq!(
-            missing,
-            "1 of 4 nodes Ready; lab-2: not registered, lab-3: NetworkPluginNotReady, lab-4: NodeStatusUnknown"
-        );
-        assert!(matches!(readiness(&names[..1], &nodes), Look::Done));
+        assert_eq!(missing("lab-1"), "ready");
+        assert_eq!(missing("lab-2"), "not registered");
+        assert_eq!(missing("lab-3"), "NetworkPluginNotReady");
+        assert_eq!(missing("lab-4"), "NodeStatusUnknown");
     }
 
     #[test]

@@ -5,32 +5,73 @@ use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 
 use super::Error;
 
-/// 256 random bits.
+/// How the API server encrypts with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Provider {
+    /// XSalsa20 with Poly1305, which notices changes.
+    SecretBox,
+    /// What clusters were made with at first. They keep it: masters restart one after another, and one that has not yet
+    /// heard of another provider could not read what the others write with it.
+    AesCbc,
+}
+
+impl Provider {
+    fn word(self) -> &'static str {
+        match self {
+            Self::SecretBox => "secretbox",
+            Self::AesCbc => "aescbc",
+        }
+    }
+}
+
+/// 256 random bits, and what they are for.
 #[derive(Debug)]
-pub struct EncryptionKey(SecretBox<[u8; 32]>);
+pub struct EncryptionKey {
+    provider: Provider,
+    bytes: SecretBox<[u8; 32]>,
+}
 
 impl EncryptionKey {
     pub(super) fn generate() -> Result<Self, Error> {
         let mut bytes = Box::new([0; 32]);
         aws_lc_rs::rand::fill(bytes.as_mut()).map_err(|_| Error::Random)?;
-        Ok(Self(SecretBox::new(bytes)))
+        Ok(Self {
+            provider: Provider::SecretBox,
+            bytes: SecretBox::new(bytes),
+        })
     }
 
-    /// Reads what [`Self::to_base64`] wrote.
-    pub(super) fn from_base64(text: &SecretString) -> Result<Self, &'static str> {
+    /// Reads what [`Self::to_text`] wrote. A key without the name of a provider is from the time when there was one.
+    pub(super) fn from_text(text: &SecretString) -> Result<Self, &'static str> {
+        let text = text.expose_secret().trim_end();
+        let (provider, text) = match text.strip_prefix("secretbox:") {
+            Some(text) => (Provider::SecretBox, text),
+            None => (Provider::AesCbc, text),
+        };
         let mut bytes = Box::new([0; 32]);
         let length = BASE64_STANDARD
-            .decode_slice(text.expose_secret().trim_end(), bytes.as_mut())
+            .decode_slice(text, bytes.as_mut())
             .map_err(|_| "it is not base64 of 32 bytes")?;
         if length == bytes.len() {
-            Ok(Self(SecretBox::new(bytes)))
+            Ok(Self {
+                provider,
+                bytes: SecretBox::new(bytes),
+            })
         } else {
             Err("it is not base64 of 32 bytes")
         }
     }
 
-    pub(super) fn to_base64(&self) -> SecretString {
-        BASE64_STANDARD.encode(self.0.expose_secret()).into()
+    pub(super) fn to_text(&self) -> SecretString {
+        let key = self.to_base64();
+        match self.provider {
+            Provider::SecretBox => format!("secretbox:{}", key.expose_secret()).into(),
+            Provider::AesCbc => key,
+        }
+    }
+
+    fn to_base64(&self) -> SecretString {
+        BASE64_STANDARD.encode(self.bytes.expose_secret()).into()
     }
 
     /// The API server's `--encryption-provider-config`, the same for every version that is supported, and the same
@@ -44,12 +85,13 @@ resources:
 - resources:
   - secrets
   providers:
-  - aescbc:
+  - {}:
       keys:
       - name: key1
         secret: {}
   - identity: {{}}
 ",
+            self.provider.word(),
             key.expose_secret()
         )
         .into()

@@ -27,7 +27,7 @@ pub(super) struct External {
 }
 
 impl External {
-    pub(super) fn new(directory: &str) -> Self {
+    pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.into(),
             problems: Vec::new(),
@@ -36,6 +36,13 @@ impl External {
 
     /// Takes what is there and makes the rest, or tells all that is wrong.
     pub(super) fn read(mut self, now: OffsetDateTime) -> Result<Authorities, Error> {
+        if !self.directory.is_dir() {
+            self.no_directory();
+            return UnusableSnafu {
+                problems: self.problems,
+            }
+            .fail();
+        }
         let cluster = self.authority("ca", true, now);
         let front_proxy = self.authority("front-proxy-ca", false, now);
         let etcd_name = self.etcd_name();
@@ -66,23 +73,20 @@ impl External {
         })
     }
 
-    /// Where the directory is at odds with what the cluster has. What is no longer there is not missed: it was copied.
-    pub(super) fn differences(mut self, kept: &Authorities) -> Vec<Problem> {
-        let etcd_name = self.etcd_name();
-        for (name, authority) in [
-            ("ca", &kept.cluster),
-            ("front-proxy-ca", &kept.front_proxy),
-            (etcd_name, &kept.etcd),
-        ] {
+    /// Where the directory is at odds with the certificates that the cluster has, by name. What is no longer there is not missed: it was copied.
+    pub(super) fn differences(mut self, kept: &[(&str, &str)]) -> Vec<Problem> {
+        for (name, kept) in kept {
+            let name = match *name {
+                "etcd-ca" => self.etcd_name(),
+                name => name,
+            };
             let path = self.path(name, "crt");
             let there = fs::read(&path).ok();
-            if there.is_some_and(|there| there != authority.cert_pem().as_bytes()) {
+            if there.is_some_and(|there| there != kept.as_bytes()) {
                 self.add(
                     &path,
-                    format!(
-                        "it is another certificate than the one that the cluster was made with (\"{}\")",
-                        authority.common_name()
-                    ),
+                    "it is another certificate than the one that the cluster was made with"
+                        .to_owned(),
                     "a living cluster keeps its authorities: put the former file back, or remove external-ca from the \
                      deploy file",
                 );
@@ -204,6 +208,22 @@ impl External {
                 None
             }
         }
+    }
+
+    fn no_directory(&mut self) {
+        let reason = match fs::metadata(&self.directory) {
+            Ok(_) => "it is not a directory".to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                "there is no such directory".to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        let path = self.directory.clone();
+        self.add(
+            &path,
+            reason,
+            "put ca.crt and ca.key there, correct external-ca-path, or remove external-ca: then all is made",
+        );
     }
 
     fn missing(&mut self, path: &Path, required: bool) {

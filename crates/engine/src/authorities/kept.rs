@@ -1,5 +1,7 @@
 //! The authorities as a store keeps them, and how far their making has come.
 
+use std::fs;
+
 use hatchery_pki::{Authority, ServiceAccountKey};
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 
@@ -7,7 +9,7 @@ use super::{
     Authorities, EncryptionKey, Error, Problem,
     error::{UnusableSnafu, told},
 };
-use crate::state::{self, Expected, Key, Lock, Revision, Store};
+use crate::state::{self, Directory, Expected, Key, Lock, Revision, Store};
 
 /// The keys of an authority's certificate and private key.
 type Pair = (Key, Key);
@@ -75,6 +77,22 @@ impl Stage {
     }
 }
 
+/// The authorities' certificates by name, of a cluster that is past making them. Those that cannot be read are left
+/// to whoever reads all.
+pub(super) fn certificates(state: &Directory) -> Option<Vec<(&'static str, String)>> {
+    let read = |key: Key| fs::read_to_string(state.place(key)).ok();
+    (read(STAGE)?.as_bytes() == COMPLETE).then(|| {
+        [
+            ("ca", CLUSTER.0),
+            ("front-proxy-ca", FRONT_PROXY.0),
+            ("etcd-ca", ETCD.0),
+        ]
+        .into_iter()
+        .filter_map(|(name, key)| Some((name, read(key)?)))
+        .collect()
+    })
+}
+
 /// Whether there is anything, whole or not.
 pub(super) async fn any(store: &dyn Store) -> Result<bool, state::Error> {
     for (public, private) in [CLUSTER, FRONT_PROXY, ETCD, SERVICE_ACCOUNT] {
@@ -105,7 +123,7 @@ pub(super) async fn write(store: &dyn Store, made: &Authorities) -> Result<(), s
             SERVICE_ACCOUNT.1,
             secret(made.service_account.private_pem()),
         ),
-        (ENCRYPTION, secret(&made.encryption_key.to_base64())),
+        (ENCRYPTION, secret(&made.encryption_key.to_text())),
     ];
     for (key, bytes) in authorities.into_iter().flatten().chain(others) {
         store.write(key, bytes, Expected::Anything).await?;
@@ -196,7 +214,7 @@ impl Reader<'_> {
         let Some(text) = self.text(ENCRYPTION).await? else {
             return Ok(None);
         };
-        Ok(EncryptionKey::from_base64(&text)
+        Ok(EncryptionKey::from_text(&text)
             .map_err(|reason| self.add(ENCRYPTION, reason.to_owned()))
             .ok())
     }

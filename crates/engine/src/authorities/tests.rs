@@ -5,8 +5,8 @@ mod external;
 use std::{fs, path::PathBuf};
 
 use hatchery_pki::{LEAF_LIFETIME, Request, judge};
-use hatchery_spec::{Cluster, Input, value::Name};
-use secrecy::ExposeSecret as _;
+use hatchery_spec::value::Name;
+use secrecy::{ExposeSecret as _, SecretString};
 use tempfile::TempDir;
 
 use super::*;
@@ -31,24 +31,16 @@ impl Place {
         self.store().path().join("pki").join(name)
     }
 
-    /// The cluster's part of a deploy file, with the user's authorities or without.
-    fn cluster(&self, external: bool) -> Cluster {
-        let path = self.0.path().join("external");
-        let text = format!(
-            "cluster-id: demo\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nexternal-ca: {external}\nexternal-ca-path: {}\n",
-            path.display()
-        );
-        let reading = hatchery_spec::read(Input::private("deploy.yaml", text.as_bytes()));
-        reading
-            .cluster
-            .unwrap_or_else(|| panic!("{}", reading.diagnostics.render(false)))
+    async fn get(&self, external: bool) -> Result<Authorities, Error> {
+        self.get_for(false, external).await
     }
 
-    async fn get(&self, external: bool) -> Result<Authorities, Error> {
+    async fn get_for(&self, formed: bool, external: bool) -> Result<Authorities, Error> {
         let store = self.store();
         let lock = store.lock(Holder::this_process("deploy", now())).await;
-        let certificates = self.cluster(external).certificates;
-        Authorities::load_or_create(&store, &lock.unwrap(), &certificates, now()).await
+        let directory = self.0.path().join("external");
+        let directory = external.then_some(&*directory);
+        Authorities::load_or_create(&store, &lock.unwrap(), formed, directory, now()).await
     }
 
     async fn problems(&self, external: bool) -> Vec<Problem> {
@@ -191,6 +183,30 @@ async fn what_a_living_cluster_lost_is_never_made_anew() {
     }
 }
 
+/// A backup without the keys was restored.
+#[tokio::test]
+async fn a_cluster_that_was_up_gets_no_other_authorities() {
+    let place = Place::new();
+    for external in [false, true] {
+        let refused = place.get_for(true, external).await;
+        let Err(Error::Unusable { problems }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(problems.len(), FILES.len() - 1, "{problems:?}");
+        assert!(problems[0].remedy.contains("restore it from a backup"));
+    }
+    let (store, now) = (place.store(), now());
+    let foreseen = Authorities::load_or_imagine(&store, true, None, now).await;
+    assert!(
+        matches!(foreseen, Err(Error::Unusable { .. })),
+        "{foreseen:?}"
+    );
+    assert!(!place.file("ca.crt").exists());
+    // One that is new has none yet, and one that has them keeps them.
+    let made = texts(&place.get(false).await.unwrap());
+    assert_eq!(texts(&place.get_for(true, false).await.unwrap()), made);
+}
+
 #[tokio::test]
 async fn all_that_is_wrong_is_told_at_once() {
     let place = Place::new();
@@ -237,7 +253,8 @@ async fn nothing_secret_is_shown_by_accident() {
     let place = Place::new();
     let made = place.get(false).await.unwrap();
     let shown = format!("{made:?} {:?}", made.encryption_key.configuration());
-    let key = made.encryption_key.to_base64();
+    let key = made.encryption_key.to_text();
+    let key = SecretString::from(key.expose_secret().trim_start_matches("secretbox:"));
     assert!(
         !shown.contains("PRIVATE KEY") && !shown.contains(key.expose_secret()),
         "{shown}"
@@ -262,7 +279,8 @@ async fn the_encryption_configuration_is_what_the_api_server_reads() {
     let text = key.configuration();
     assert_eq!(text.expose_secret(), key.configuration().expose_secret());
     let read: serde_json::Value = serde_saphyr::from_str(text.expose_secret()).unwrap();
-    let secret = fs::read_to_string(place.file("encryption.key")).unwrap();
+    let kept = fs::read_to_string(place.file("encryption.key")).unwrap();
+    let secret = kept.strip_prefix("secretbox:").unwrap();
     assert_eq!(secret.len(), 44);
     let wanted = serde_json::json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
@@ -270,10 +288,30 @@ async fn the_encryption_configuration_is_what_the_api_server_reads() {
         "resources": [{
             "resources": ["secrets"],
             "providers": [
-                {"aescbc": {"keys": [{"name": "key1", "secret": secret}]}},
+                {"secretbox": {"keys": [{"name": "key1", "secret": secret}]}},
                 {"identity": {}},
             ],
         }],
     });
     assert_eq!(read, wanted);
+}
+
+/// What is in etcd was written with it, and masters that restart one after another have to read each other's Secrets.
+#[tokio::test]
+async fn a_cluster_of_an_earlier_release_keeps_its_provider() {
+    let place = Place::new();
+    place.get(false).await.unwrap();
+    let secret = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    fs::write(place.file("encryption.key"), secret).unwrap();
+    let key = place.get(false).await.unwrap().encryption_key;
+    assert_eq!(
+        key.configuration().expose_secret(),
+        format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources:\n  \
+             - secrets\n  providers:\n  - aescbc:\n      keys:\n      - name: key1\n        secret: {secret}\n  \
+             - identity: {{}}\n"
+        )
+    );
+    let kept = fs::read_to_string(place.file("encryption.key")).unwrap();
+    assert_eq!(kept, secret);
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hatchery_pki::Request;
 use hatchery_spec::{cluster::Component, value::Host};
 
-use super::{CA, CIPHER_SUITES, PKI, Site, etcd};
+use super::{CA, CIPHER_SUITES, PKI, SIGNER, Site, etcd};
 use crate::{
     arguments::Flags,
     unit_file::Service,
@@ -21,11 +21,11 @@ const AUDIT_LOG: &str = "/var/log/kubernetes/audit";
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     wishes.secret(
         &format!("{PKI}/front-proxy-ca.crt"),
-        Secret::Certificate(Issuer::FrontProxy),
+        Secret::Signer(Issuer::FrontProxy),
     )?;
     wishes.secret(
         &format!("{PKI}/apiserver-etcd-ca.crt"),
-        Secret::Certificate(Issuer::Etcd),
+        Secret::Signer(Issuer::Etcd),
     )?;
     wishes.secret(&format!("{PKI}/sa.pub"), Secret::ServiceAccountPublicKey)?;
     wishes.secret(&format!("{PKI}/sa.key"), Secret::ServiceAccountKey)?;
@@ -57,7 +57,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     ]
     .map(|leaf| format!("{PKI}/{leaf}.crt"))
     .into();
-    files.extend([CA, AUDIT_POLICY, ENCRYPTION].map(str::to_owned));
+    files.extend([CA, SIGNER, AUDIT_POLICY, ENCRYPTION].map(str::to_owned));
     files.extend(
         [
             "front-proxy-ca.crt",
@@ -111,9 +111,8 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("audit-log-path", format!("{AUDIT_LOG}/audit.log")),
         ("audit-policy-file", AUDIT_POLICY.into()),
         ("authorization-mode", "Node,RBAC".into()),
-        ("client-ca-file", CA.into()),
+        ("client-ca-file", SIGNER.into()),
         ("enable-admission-plugins", "NodeRestriction".into()),
-        ("enable-bootstrap-token-auth", "true".into()),
         ("encryption-provider-config", ENCRYPTION.into()),
         ("etcd-cafile", pki("apiserver-etcd-ca.crt")),
         ("etcd-certfile", pki("apiserver-etcd-client.crt")),
@@ -144,6 +143,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("requestheader-group-headers", "X-Remote-Group".into()),
         ("requestheader-username-headers", "X-Remote-User".into()),
         ("secure-port", "6443".into()),
+        ("service-account-extend-token-expiration", "false".into()),
         (
             "service-account-issuer",
             format!("https://kubernetes.default.svc.{}", cluster.dns.domain),

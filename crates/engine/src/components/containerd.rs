@@ -1,10 +1,13 @@
 //! containerd, on each worker: 1.6 to 2.x, which have two forms of configuration.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use hatchery_spec::{cluster::Component, value::AbsolutePath};
+use hatchery_spec::{
+    cluster::{Component, DOCKER_HUB},
+    value::AbsolutePath,
+};
 
-use super::{Site, registry};
+use super::{Site, registry, runtime_before};
 use crate::{
     arguments::{Flags, systemd_word},
     unit_file::Service,
@@ -17,6 +20,7 @@ const REGISTRIES: &str = "/etc/containerd/certs.d";
 const MANIFESTS_DIR: &str = "/opt/cni/bin";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    runtime_before::wishes(site, wishes)?;
     wishes.file(CONFIGURATION, 0o644, configuration(site))?;
     for (path, text) in registries(site) {
         wishes.file(&path, 0o644, text)?;
@@ -127,7 +131,15 @@ fn configuration(site: &Site<'_>) -> String {
     };
     let systemd = site.cgroup_driver() == "systemd";
     let restricted = site.is_container();
-    let grpc = format!("[grpc]\n  address = {}\n", toml(socket(site)));
+    // Where a containerd that is shared has its data stays as it is.
+    let before = &site.facts.runtime_use;
+    let mut grpc = String::new();
+    if site.cluster.runtime.allow_existing && before.uses_containerd() {
+        for line in &before.containerd_directories {
+            let _ = writeln!(grpc, "{line}");
+        }
+    }
+    let _ = write!(grpc, "[grpc]\n  address = {}\n", toml(socket(site)));
     if is_second(site) {
         return format!(
             "version = 3
@@ -185,10 +197,18 @@ fn registries(site: &Site<'_>) -> Vec<(String, String)> {
             .iter()
             .any(|one| registry::bare(one) == host)
     };
-    let mut files = Vec::new();
-    if !registries.mirrors.is_empty() {
-        let mut text = "server = 'https://registry-1.docker.io'\n".to_owned();
-        for mirror in &registries.mirrors {
+    let mut files: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, mirrors) in &registries.mirrors {
+        let server = match name.as_str() {
+            DOCKER_HUB => "registry-1.docker.io",
+            name => name,
+        };
+        let mut text = String::new();
+        // One that is spoken to without TLS is among the hosts, below.
+        if !insecure(name) {
+            let _ = writeln!(text, "server = 'https://{server}'");
+        }
+        for mirror in mirrors {
             let url = registry::url(mirror);
             let _ = write!(
                 text,
@@ -199,10 +219,13 @@ fn registries(site: &Site<'_>) -> Vec<(String, String)> {
                 text += "  skip_verify = true\n";
             }
         }
-        files.push((format!("{REGISTRIES}/docker.io/hosts.toml"), text));
+        files.insert(name, text);
     }
     for host in registries.insecure.iter().map(|one| registry::bare(one)) {
-        let mut text = String::new();
+        let text = files.entry(host).or_default();
+        if !text.is_empty() {
+            text.push('\n');
+        }
         for scheme in ["https", "http"] {
             let url = toml(&format!("{scheme}://{host}"));
             let _ = write!(
@@ -210,9 +233,10 @@ fn registries(site: &Site<'_>) -> Vec<(String, String)> {
                 "[host.{url}]\n  capabilities = ['pull', 'resolve', 'push']\n  skip_verify = true\n\n"
             );
         }
-        files.push((format!("{REGISTRIES}/{host}/hosts.toml"), text));
     }
-    files
+    let path = |registry: &str| format!("{REGISTRIES}/{registry}/hosts.toml");
+    let files = files.into_iter();
+    files.map(|(name, text)| (path(name), text)).collect()
 }
 
 /// A string of TOML: a string of JSON is one.
@@ -254,5 +278,60 @@ mod tests {
         }
         trial.versions.containerd = release(1, 6);
         insta::assert_snapshot!(gather_plugins(&trial.site()).unwrap());
+    }
+
+    /// The text of each registry's file.
+    fn hosts(more: &str) -> Vec<(String, String)> {
+        let text = format!("runtime: containerd\n{more}");
+        registries(&Trial::new(31, &text).site())
+            .into_iter()
+            .map(|(path, text)| {
+                let name = path.strip_prefix(REGISTRIES).unwrap();
+                (name.trim_matches('/').to_owned(), text)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn mirrors_stand_in_for_the_pause_images_registry_too() {
+        let names = |more: &str| {
+            let files = hosts(more).into_iter();
+            files.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let plain = "registry-mirrors: [mirror.example]\n";
+        let files = hosts(plain);
+        // The manual's own pause image is in k8s.gcr.io.
+        assert_eq!(
+            names(plain),
+            ["docker.io/hosts.toml", "k8s.gcr.io/hosts.toml"]
+        );
+        assert!(
+            files[0]
+                .1
+                .starts_with("server = 'https://registry-1.docker.io'\n")
+        );
+        assert!(files[1].1.starts_with("server = 'https://k8s.gcr.io'\n"));
+        assert!(files[1].1.contains("[host.\"https://mirror.example\"]"));
+        // A registry of the user's own is nobody else's business.
+        let own = format!("{plain}pause-image: reg.example:5000/pause:3.9\n");
+        assert_eq!(names(&own), ["docker.io/hosts.toml"]);
+    }
+
+    #[test]
+    fn each_registry_has_its_own_mirrors() {
+        let files = hosts(
+            "registry-mirrors: {quay.io: [q.example, 'http://r.example:5000'], 'reg.example:5000': [m.example]}\n\
+             insecure-registries: ['r.example:5000', 'reg.example:5000']\n",
+        );
+        let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "quay.io/hosts.toml",
+                "r.example:5000/hosts.toml",
+                "reg.example:5000/hosts.toml"
+            ]
+        );
+        insta::assert_snapshot!(files[0].1.clone() + "=====\n" + &files[2].1);
     }
 }

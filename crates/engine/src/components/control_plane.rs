@@ -3,14 +3,14 @@
 use hatchery_host::path::MachinePath;
 use hatchery_pki::Request;
 
-use super::{CA, PKI, Site, api_server, controller_manager, scheduler};
-use crate::wish::{Error, Issuer, Kubeconfig, Secret, Wishes};
+use super::{PKI, Site, api_server, authority, controller_manager, scheduler};
+use crate::wish::{Error, Issuer, Kubeconfig, Wishes};
 
 /// For `kubectl` on the masters.
 pub(crate) const ADMIN: &str = "/etc/kubernetes/admin.conf";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
+    authority(site, wishes)?;
     let kubeconfig = Kubeconfig {
         path: MachinePath::new(ADMIN)?,
         user: "kubernetes-admin".into(),

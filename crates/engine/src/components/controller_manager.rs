@@ -4,7 +4,7 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 use ipnet::IpNet;
 
-use super::{CA, LEADER_RETRY, PKI, Site, api_client};
+use super::{CA, LEADER_RETRY, PKI, SIGNER, Site, api_client};
 use crate::{
     arguments::Flags,
     unit_file::Service,
@@ -15,14 +15,11 @@ const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
 /// It makes the directory by itself; at the usual place it would stay behind.
 const VOLUME_PLUGINS: &str = "/etc/kubernetes/volume-plugins";
 const USER: &str = "system:kube-controller-manager";
-/// What it signs with. It refuses a file with more than one certificate, as the authority's own may be.
-const SIGNER: &str = "/etc/kubernetes/pki/ca-signer.crt";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/controller-manager");
     wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
     wishes.own_directory(VOLUME_PLUGINS, 0o755)?;
-    wishes.secret(SIGNER, Secret::ClusterSigner)?;
     let request = Request::client(USER);
     api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
     let unit = Service {
@@ -55,12 +52,12 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("authentication-kubeconfig", KUBECONFIG.into()),
         ("authorization-kubeconfig", KUBECONFIG.into()),
         ("bind-address", "127.0.0.1".into()),
-        ("client-ca-file", CA.into()),
+        ("client-ca-file", SIGNER.into()),
         ("cluster-cidr", list(cluster.pods.cidrs.iter().collect())),
         ("cluster-name", cluster.id.to_string()),
+        // It refuses a file with more than one certificate.
         ("cluster-signing-cert-file", SIGNER.into()),
         ("cluster-signing-key-file", format!("{PKI}/ca.key")),
-        ("controllers", "*,bootstrapsigner,tokencleaner".into()),
         ("flex-volume-plugin-dir", VOLUME_PLUGINS.into()),
         // The usual numbers keep its forty controllers waiting for their accounts for seconds.
         ("kube-api-burst", "200".into()),

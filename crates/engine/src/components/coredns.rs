@@ -1,26 +1,58 @@
 //! CoreDNS: in pods, or as a service on each master.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use hatchery_pki::Request;
 use hatchery_spec::{Cluster, cluster::CoreDns};
+use ipnet::IpNet;
 
-use super::{PKI, Site, api_client, yaml};
+use super::{CA, PKI, Site, host_port, kubeconfig, unprivileged, yaml};
 use crate::{
     arguments::systemd_word,
     unit_file::Service,
     versions::{Feature, Versions},
-    wish::{Error, Wishes},
+    wish::{Error, Issuer, Wishes},
 };
 
 const COREFILE: &str = "/etc/dns/Corefile";
 const KUBECONFIG: &str = "/etc/kubernetes/coredns.conf";
 const USER: &str = "system:coredns";
+/// Whom the service runs as.
+const ACCOUNT: &str = "coredns";
 
 /// As a service, on a master.
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     let base = format!("{PKI}/coredns");
-    let request = Request::client(USER);
-    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
-    let text = corefile(site.cluster, Some(KUBECONFIG), &upstream(site));
+    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
+    let (cluster, server) = (site.cluster.id.as_str(), site.own_api());
+    let mut lines = vec!["LimitNOFILE=65536".to_owned()];
+    let readable = if site.can_drop_privileges() {
+        wishes.user(ACCOUNT, &format!("/run/{ACCOUNT}"))?;
+        let files = [
+            CA.into(),
+            KUBECONFIG.into(),
+            format!("{base}.crt"),
+            format!("{base}.key"),
+        ];
+        lines.extend(unprivileged(ACCOUNT, &files, ""));
+        let capability = "CAP_NET_BIND_SERVICE";
+        lines.push(format!("AmbientCapabilities={capability}"));
+        lines.push(format!("CapabilityBoundingSet={capability}"));
+        let own = format!("/run/{ACCOUNT}");
+        let (ca, base) = (format!("{own}/ca.crt"), format!("{own}/coredns"));
+        let text = kubeconfig(cluster, &server, USER, &ca, &base);
+        wishes.file(KUBECONFIG, 0o600, text)?;
+        format!("{own}/coredns.conf")
+    } else {
+        let text = kubeconfig(cluster, &server, USER, CA, &base);
+        wishes.file(KUBECONFIG, 0o600, text)?;
+        KUBECONFIG.to_owned()
+    };
+    let master = Master {
+        kubeconfig: &readable,
+        address: site.node.address,
+    };
+    let text = corefile(site.cluster, Some(master), &upstream(site));
     wishes.file(COREFILE, 0o644, text)?;
     let start = systemd_word(&site.program("coredns"));
     let unit = Service {
@@ -29,7 +61,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         after: &["kube-apiserver.service"],
         stamp: site.stamp(&["coredns"]),
         command: format!("{start} -conf {COREFILE}"),
-        lines: vec!["LimitNOFILE=65536".into()],
+        lines,
     };
     wishes.service(
         "coredns",
@@ -47,31 +79,59 @@ fn upstream(site: &Site<'_>) -> String {
     words.join(" ")
 }
 
-/// With a kubeconfig for a service, without one for pods.
-fn corefile(cluster: &Cluster, kubeconfig: Option<&str>, upstream: &str) -> String {
+/// CoreDNS as a service on a master.
+#[derive(Clone, Copy)]
+struct Master<'a> {
+    /// Where it finds its kubeconfig.
+    kubeconfig: &'a str,
+    /// Where clients reach it.
+    address: IpAddr,
+}
+
+/// For a master, or without one for pods. A master shares its network with others, and answers the cluster alone.
+fn corefile(cluster: &Cluster, master: Option<Master<'_>>, upstream: &str) -> String {
     let domain = cluster.dns.domain.as_str();
     let forward = if upstream.is_empty() {
         String::new()
     } else {
         format!("    forward . {upstream} {{\n        max_concurrent 1000\n    }}\n")
     };
-    let (health, kubernetes) = match kubeconfig {
+    let listen = |port: u16| host_port(Ipv4Addr::LOCALHOST.into(), port);
+    let [bind, health, ready, kubernetes, metrics] = match master {
         // Pods answer for a while after they are told to end: it takes time until nobody asks them any more. A service's
         // address does not go away with it.
-        None => (" {\n        lameduck 5s\n    }", String::new()),
-        Some(path) => ("", format!("        kubeconfig {path} default\n")),
+        None => [
+            String::new(),
+            " {\n        lameduck 5s\n    }".into(),
+            String::new(),
+            String::new(),
+            ":9153".into(),
+        ],
+        Some(Master {
+            kubeconfig,
+            address,
+        }) => [
+            format!(
+                "    bind {address}\n    acl {{\n        allow net {}\n        block\n    }}\n",
+                clients(cluster)
+            ),
+            format!(" {}", listen(8080)),
+            format!(" {}", listen(8181)),
+            format!("        kubeconfig {kubeconfig} default\n"),
+            host_port(address, 9153),
+        ],
     };
     format!(
         ".:53 {{
-    errors
+{bind}    errors
     health{health}
-    ready
+    ready{ready}
     kubernetes {domain} in-addr.arpa ip6.arpa {{
 {kubernetes}        pods insecure
         fallthrough in-addr.arpa ip6.arpa
         ttl 30
     }}
-    prometheus :9153
+    prometheus {metrics}
 {forward}    cache 30
     loop
     reload
@@ -79,6 +139,19 @@ fn corefile(cluster: &Cluster, kubeconfig: Option<&str>, upstream: &str) -> Stri
 }}
 "
     )
+}
+
+/// Who may ask a master: pods, and the cluster's machines, whose addresses pods have outside of their network.
+fn clients(cluster: &Cluster) -> String {
+    let networks = cluster
+        .pods
+        .cidrs
+        .iter()
+        .chain(cluster.services.cidrs.iter());
+    let networks = networks.map(|network| network.to_string());
+    let machines = cluster.machines().iter();
+    let machines = machines.map(|machine| IpNet::from(machine.address).to_string());
+    networks.chain(machines).collect::<Vec<_>>().join(" ")
 }
 
 /// What the API has to know of it: rights and the Service in any case, the pods where it runs in pods.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use hatchery_host::operation::Script;
 use hatchery_spec::{
     Cluster,
-    cluster::{Component, Item, Role},
+    cluster::{Component, DOCKER_HUB, Role},
     value::AbsolutePath,
+    versions::{self, DOCKER_BRIDGE},
 };
 use serde_json::{Map, json};
 
-use super::{Site, registry};
+use super::{Site, docker_shared, registry, runtime_before};
 use crate::{
     arguments::{Flags, without_said},
     unit_file::Service,
@@ -18,29 +19,41 @@ use crate::{
     wish::{Error, Wishes, word},
 };
 
-const CONFIGURATION: &str = "/etc/docker/daemon.json";
+pub(super) const CONFIGURATION: &str = "/etc/docker/daemon.json";
 /// Where cri-dockerd listens when the file does not say.
 const BRIDGE: &str = "unix:///run/cri-dockerd.sock";
-const BRIDGE_PROGRAM: &str = "cri-dockerd";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    // It puts a key of its own beside its configuration.
-    wishes.own_directory("/etc/docker", 0o755)?;
-    wishes.file(CONFIGURATION, 0o644, configuration(site))?;
-    // As it makes it itself.
-    wishes.own_directory("/var/lib/docker", 0o710)?;
-    // Its containerd's, and the kubelet's where that speaks to it.
-    wishes.own_directory("/opt/containerd", 0o711)?;
+    runtime_before::wishes(site, wishes)?;
+    if docker_shared::has_own_unit(site) {
+        docker_shared::wishes(site, wishes)?;
+    } else {
+        engine(site, wishes)?;
+    }
     if site.versions.has(Feature::Dockershim) {
         wishes.own_directory("/var/lib/dockershim", 0o755)?;
-    }
-    activation(wishes)?;
-    wishes.service("docker", unit(site), &[CONFIGURATION])?;
-    if !site.versions.has(Feature::Dockershim) && brings_bridge(site.cluster) {
+    } else if brings_bridge(site.cluster) {
         wishes.own_directory("/var/lib/cri-dockerd", 0o755)?;
         wishes.service("cri-docker", bridge(site), &[])?;
     }
     Ok(())
+}
+
+/// A docker that serves the cluster alone.
+fn engine(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    // It puts a key of its own beside its configuration.
+    wishes.own_directory("/etc/docker", 0o755)?;
+    if docker_shared::is_shared(site) {
+        wishes.file(CONFIGURATION, 0o600, docker_shared::configuration(site))?;
+    } else {
+        wishes.file(CONFIGURATION, 0o644, configuration(site))?;
+    }
+    // As it makes it itself.
+    wishes.own_directory("/var/lib/docker", 0o710)?;
+    // Its containerd's, and the kubelet's where that speaks to it.
+    wishes.own_directory("/opt/containerd", 0o711)?;
+    activation(wishes)?;
+    wishes.service("docker", unit(site), &[CONFIGURATION])
 }
 
 fn unit(site: &Site<'_>) -> String {
@@ -58,7 +71,12 @@ fn unit(site: &Site<'_>) -> String {
         ]
         .map(str::to_owned),
     );
-    let flags = Flags::default().overridden(site.extra(Component::ContainerEngine));
+    // A docker that keeps its user's settings is told ours there: it refuses to be told twice.
+    let extra = match docker_shared::is_shared(site) {
+        true => None,
+        false => site.extra(Component::ContainerEngine),
+    };
+    let flags = Flags::default().overridden(extra);
     Service {
         description: "Docker",
         notifies: true,
@@ -92,11 +110,6 @@ fn activation(wishes: &mut Wishes) -> Result<(), Error> {
 
 /// What stands in its file. What the user says on its command line is left out: docker refuses to be told twice.
 fn configuration(site: &Site<'_>) -> String {
-    let registries = &site.cluster.runtime.registries;
-    // Mirrors are URLs there, insecure registries have no scheme.
-    let each = |list: &[String], form: fn(&str) -> String| -> Vec<String> {
-        list.iter().map(|one| form(one)).collect()
-    };
     let driver = format!("native.cgroupdriver={}", site.cgroup_driver());
     let mut settings = Map::from_iter([
         // Pods get their network from CNI plugins. A bridge of docker's own would only bring rules that drop what
@@ -113,13 +126,7 @@ fn configuration(site: &Site<'_>) -> String {
             json!({"max-size": "10m", "max-file": "5"}),
         ),
     ]);
-    for (name, list) in [
-        ("registry-mirrors", each(&registries.mirrors, registry::url)),
-        (
-            "insecure-registries",
-            each(&registries.insecure, |one| registry::bare(one).to_owned()),
-        ),
-    ] {
+    for (name, list) in registries(site) {
         if !list.is_empty() {
             settings.insert(name.to_owned(), json!(list));
         }
@@ -127,30 +134,42 @@ fn configuration(site: &Site<'_>) -> String {
     without_said(settings, site.extra(Component::ContainerEngine), setting)
 }
 
+/// Registries as docker's file lists them: mirrors are URLs there, insecure ones have no scheme.
+pub(super) fn registries(site: &Site<'_>) -> [(&'static str, Vec<String>); 2] {
+    let registries = &site.cluster.runtime.registries;
+    let each = |list: &[String], form: fn(&str) -> String| -> Vec<String> {
+        list.iter().map(|one| form(one)).collect()
+    };
+    [
+        (
+            "registry-mirrors",
+            each(registries.mirrors_of(DOCKER_HUB), registry::url),
+        ),
+        (
+            "insecure-registries",
+            each(&registries.insecure, |one| registry::bare(one).to_owned()),
+        ),
+    ]
+}
+
 /// What an argument is called in the file.
-fn setting(argument: &str) -> &str {
+pub(super) fn setting(argument: &str) -> &str {
     match argument.trim_start_matches('-') {
         "exec-opt" => "exec-opts",
         "log-opt" => "log-opts",
         "registry-mirror" => "registry-mirrors",
         "insecure-registry" => "insecure-registries",
         "b" => "bridge",
+        "H" | "host" => "hosts",
+        "l" => "log-level",
+        "label" => "labels",
         other => other,
     }
 }
 
 /// Whether the workers' lists install cri-dockerd.
 pub(crate) fn brings_bridge(cluster: &Cluster) -> bool {
-    cluster
-        .packages
-        .for_role(Role::Worker)
-        .any(|item| match item {
-            Item::Repo { name }
-            | Item::Pkg { name }
-            | Item::Bin { name, .. }
-            | Item::Binary { name, .. } => name == BRIDGE_PROGRAM,
-            _ => false,
-        })
+    versions::brings_docker_bridge(cluster.packages.for_role(Role::Worker))
 }
 
 /// Where the kubelet finds docker when it does not know docker itself.
@@ -180,8 +199,8 @@ fn bridge(site: &Site<'_>) -> String {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
-        stamp: site.stamp(&[BRIDGE_PROGRAM]),
-        command: flags.command(&site.program(BRIDGE_PROGRAM)),
+        stamp: site.stamp(&[DOCKER_BRIDGE]),
+        command: flags.command(&site.program(DOCKER_BRIDGE)),
         lines: [
             "Delegate=yes",
             "KillMode=process",

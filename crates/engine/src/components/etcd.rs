@@ -5,18 +5,23 @@ use std::collections::BTreeMap;
 use hatchery_pki::Request;
 use hatchery_spec::cluster::{Arguments, Component, Machine};
 
-use super::{Site, host_port};
+use super::{Site, host_port, unprivileged};
 use crate::{
     unit_file::Service,
     wish::{Error, Issuer, Secret, Wishes},
 };
 
+/// Whom it runs as.
+const USER: &str = "etcd";
+const HOME: &str = "/var/lib/etcd";
 /// Where its certificates lie.
 pub(crate) const DIR: &str = "/etc/kubernetes/pki/etcd";
 const CONFIGURATION: &str = "/etc/etcd/etcd.conf";
+/// Where its data lies, unless the user says otherwise.
+pub(crate) const DATA_DIRECTORY: &str = "/var/lib/etcd/default.etcd";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(&format!("{DIR}/ca.crt"), Secret::Certificate(Issuer::Etcd))?;
+    wishes.secret(&format!("{DIR}/ca.crt"), Secret::Signer(Issuer::Etcd))?;
     let name = site.node.name.as_str();
     for kind in ["server", "peer"] {
         let request = Request::server_and_client(format!("{name}-{kind}"))
@@ -30,11 +35,19 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     }
     let health = Request::client(format!("{name}-healthcheck-client"));
     wishes.leaf(Issuer::Etcd, &format!("{DIR}/healthcheck-client"), health)?;
-    wishes.own_directory("/var/lib/etcd", 0o700)?;
-    wishes.file(CONFIGURATION, 0o600, environment(site))?;
     let mut lines = site.protected(-999);
+    if site.can_drop_privileges() {
+        wishes.user(USER, HOME)?;
+        wishes.directory_of(USER, HOME, 0o700)?;
+        let files = ["ca.crt", "server.crt", "server.key", "peer.crt", "peer.key"];
+        let files = files.map(|file| format!("{DIR}/{file}"));
+        lines.extend(unprivileged(USER, &files, DATA));
+    } else {
+        wishes.own_directory(HOME, 0o700)?;
+    }
+    wishes.file(CONFIGURATION, 0o600, environment(site))?;
     lines.extend([
-        "WorkingDirectory=/var/lib/etcd".into(),
+        format!("WorkingDirectory={HOME}"),
         format!("EnvironmentFile={CONFIGURATION}"),
         "LimitNOFILE=65536".into(),
         // A member waits for its peers, which may still be receiving their programs.
@@ -57,6 +70,10 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     wishes.service("etcd", unit.render(), &files.each_ref().map(String::as_str))
 }
 
+/// Data of a member that ran as root before, and a place for it that the user named, are its user's.
+const DATA: &str = " && for d in \"$ETCD_DATA_DIR\" \"$ETCD_WAL_DIR\"; do \
+    [ -z \"$d\" ] || { mkdir -p -m 0700 \"$d\" && chown -R etcd:etcd \"$d\"; } || exit 1; done";
+
 /// Where clients reach all members, this machine's own first.
 pub(crate) fn servers(site: &Site<'_>) -> String {
     let mut members: Vec<&Machine> = site.cluster.etcds().collect();
@@ -69,7 +86,13 @@ pub(crate) fn servers(site: &Site<'_>) -> String {
 
 fn environment(site: &Site<'_>) -> String {
     let own = |port| format!("https://{}", host_port(site.node.address, port));
-    let peers: Vec<_> = site
+    let pki = if site.can_drop_privileges() {
+        format!("/run/{USER}")
+    } else {
+        DIR.to_owned()
+    };
+    // In no order of the file's: another order there is the same cluster.
+    let mut peers: Vec<_> = site
         .cluster
         .etcds()
         .map(|member| {
@@ -80,9 +103,10 @@ fn environment(site: &Site<'_>) -> String {
             )
         })
         .collect();
+    peers.sort();
     let mut values: BTreeMap<String, String> = [
         ("NAME", site.node.name.to_string()),
-        ("DATA_DIR", "/var/lib/etcd/default.etcd".into()),
+        ("DATA_DIR", DATA_DIRECTORY.into()),
         (
             "LISTEN_CLIENT_URLS",
             format!("{},https://127.0.0.1:2379", own(2379)),
@@ -92,16 +116,18 @@ fn environment(site: &Site<'_>) -> String {
         ("INITIAL_ADVERTISE_PEER_URLS", own(2380)),
         ("INITIAL_CLUSTER", peers.join(",")),
         ("INITIAL_CLUSTER_TOKEN", site.cluster.etcd.token.clone()),
+        // True of every member: the comparison with what runs lets nobody begin without data beside members that have some.
+        // Once it has data a member does not look at it, and another word here would only restart it.
         ("INITIAL_CLUSTER_STATE", "new".into()),
         // Health and figures without a certificate, to the machine itself only.
         ("LISTEN_METRICS_URLS", "http://127.0.0.1:2381".into()),
-        ("TRUSTED_CA_FILE", format!("{DIR}/ca.crt")),
-        ("CERT_FILE", format!("{DIR}/server.crt")),
-        ("KEY_FILE", format!("{DIR}/server.key")),
+        ("TRUSTED_CA_FILE", format!("{pki}/ca.crt")),
+        ("CERT_FILE", format!("{pki}/server.crt")),
+        ("KEY_FILE", format!("{pki}/server.key")),
         ("CLIENT_CERT_AUTH", "true".into()),
-        ("PEER_TRUSTED_CA_FILE", format!("{DIR}/ca.crt")),
-        ("PEER_CERT_FILE", format!("{DIR}/peer.crt")),
-        ("PEER_KEY_FILE", format!("{DIR}/peer.key")),
+        ("PEER_TRUSTED_CA_FILE", format!("{pki}/ca.crt")),
+        ("PEER_CERT_FILE", format!("{pki}/peer.crt")),
+        ("PEER_KEY_FILE", format!("{pki}/peer.key")),
         ("PEER_CLIENT_CERT_AUTH", "true".into()),
         ("SNAPSHOT_COUNT", "10000".into()),
         ("AUTO_COMPACTION_RETENTION", "8".into()),
@@ -128,7 +154,7 @@ fn environment(site: &Site<'_>) -> String {
 }
 
 /// `--quota-backend-bytes` and `ETCD_QUOTA_BACKEND_BYTES` are one.
-fn variable(name: &str) -> String {
+pub(crate) fn variable(name: &str) -> String {
     if name.starts_with("ETCD_") || name.starts_with("GO") {
         return name.to_owned();
     }

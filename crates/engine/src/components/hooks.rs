@@ -11,7 +11,10 @@ use hatchery_host::{
     path::{MachinePath, Word},
     quote::quote,
 };
-use hatchery_spec::cluster::{Role, Schedule};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Machine, Role, Schedule},
+};
 
 use super::Site;
 use crate::wish::{Error, Wishes, word};
@@ -60,7 +63,8 @@ pub(crate) fn is_kept(step: &Word) -> bool {
 
 fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
     for hook in of(site, schedule) {
-        put(wishes, hook)?;
+        let directory = join_directory(site, schedule);
+        put(wishes, hook, &directory)?;
         let name = step(hook)?;
         let mark = format!("/var/lib/hatchery/ran-{name}");
         let hash = hook.content.hash().as_str();
@@ -68,7 +72,7 @@ fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), E
             check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {hash} ]"),
             apply: format!(
                 "{}{} && echo {hash} >{mark}",
-                environment(site, schedule, &directory(schedule)),
+                environment(site, schedule, &directory),
                 quote(&format!("./{}", hook.name))
             ),
             // What it did is the user's.
@@ -91,7 +95,7 @@ fn keep(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), 
             echo \"$2 ended with $?; 124 and 137 are of one that took longer than $1 s\"\n  exit 1\n}\n";
     let mut sums = String::new();
     for hook in of(site, schedule) {
-        put(wishes, hook)?;
+        put(wishes, hook, &directory(schedule))?;
         let script = quote(&format!("./{}", hook.name));
         let _ = writeln!(all, "run {} {script}", hook.timeout.as_secs().max(1));
         sums += hook.content.hash().as_str();
@@ -118,14 +122,21 @@ fn of<'a>(site: &Site<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook>
     hooks.filter(move |hook| hook.schedule == schedule)
 }
 
-fn put(wishes: &mut Wishes, hook: &Hook) -> Result<(), Error> {
-    let directory = directory(hook.schedule);
+fn put(wishes: &mut Wishes, hook: &Hook, directory: &str) -> Result<(), Error> {
     wishes.operation(Operation::File(File {
         path: MachinePath::new(format!("{directory}/{}", hook.name))?,
         content: hook.content.clone(),
         access: Access::root(0o700)?,
     }));
     Ok(())
+}
+
+/// Where scripts lie that run when a machine joins: where the file says that an archive is, or else apart from each other.
+fn join_directory(site: &Site<'_>, schedule: Schedule) -> String {
+    match &site.cluster.packages.directory {
+        Some(archive) => format!("{archive}/file"),
+        None => directory(schedule),
+    }
 }
 
 fn directory(schedule: Schedule) -> String {
@@ -144,7 +155,7 @@ fn step(hook: &Hook) -> Result<Word, Error> {
     }
 }
 
-/// What a script is told, by eggo's names and by ours; and where it runs.
+/// What a script is told, and where it runs.
 fn environment(site: &Site<'_>, schedule: Schedule, directory: &str) -> String {
     let (kind, operator) = match schedule {
         Schedule::Prejoin => ("prehook", "join"),
@@ -152,29 +163,34 @@ fn environment(site: &Site<'_>, schedule: Schedule, directory: &str) -> String {
         Schedule::Precleanup => ("prehook", "cleanup"),
         Schedule::Postcleanup => ("posthook", "cleanup"),
     };
-    let roles: Vec<_> = site
-        .node
-        .roles
-        .iter()
-        .map(|role| role_name(*role))
-        .collect();
     let mut lines = String::new();
-    for (name, value) in [
-        ("CLUSTER_ID", site.cluster.id.to_string()),
-        ("CLUSTER_API_ENDPOINT", site.cluster.endpoint.to_string()),
-        ("CLUSTER_CONFIG_DIR", "/etc/kubernetes".into()),
-        ("NODE_IP", site.node.address.to_string()),
-        ("NODE_NAME", site.node.name.to_string()),
-        ("NODE_ARCH", site.node.arch.to_string()),
-        ("NODE_ROLE", roles.join(",")),
-        ("HOOK_TYPE", kind.into()),
-        ("OPERATOR", operator.into()),
-    ] {
+    for (name, value) in variables(site.cluster, site.node, kind, operator) {
         let value = quote(&value);
         let _ = writeln!(lines, "export EGGO_{name}={value} HATCHERY_{name}={value}");
     }
-    let _ = writeln!(lines, "cd {directory} || exit");
+    let _ = writeln!(lines, "cd {} || exit", quote(directory));
     lines
+}
+
+/// The environment of every script of the user's; names come behind `EGGO_` and `HATCHERY_`.
+pub(crate) fn variables(
+    cluster: &Cluster,
+    node: &Machine,
+    kind: &str,
+    operator: &str,
+) -> [(&'static str, String); 9] {
+    let roles: Vec<_> = node.roles.iter().map(|role| role_name(*role)).collect();
+    [
+        ("CLUSTER_ID", cluster.id.to_string()),
+        ("CLUSTER_API_ENDPOINT", cluster.endpoint.to_string()),
+        ("CLUSTER_CONFIG_DIR", "/etc/kubernetes".into()),
+        ("NODE_IP", node.address.to_string()),
+        ("NODE_NAME", node.name.to_string()),
+        ("NODE_ARCH", node.arch.to_string()),
+        ("NODE_ROLE", roles.join(",")),
+        ("HOOK_TYPE", kind.to_owned()),
+        ("OPERATOR", operator.to_owned()),
+    ]
 }
 
 fn text(schedule: Schedule) -> &'static str {

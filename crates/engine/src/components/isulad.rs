@@ -1,6 +1,9 @@
 //! iSulad, on each worker.
 
-use hatchery_spec::{cluster::Component, value::AbsolutePath};
+use hatchery_spec::{
+    cluster::{Component, DOCKER_HUB},
+    value::AbsolutePath,
+};
 use serde_json::{Map, json};
 
 use super::Site;
@@ -62,11 +65,10 @@ fn configuration(site: &Site<'_>) -> String {
         .map(AbsolutePath::as_str)
         .collect();
     // It knows no registry by itself, so that short names need one.
-    let mirrors = if runtime.registries.mirrors.is_empty() {
-        vec!["docker.io".to_owned()]
-    } else {
-        runtime.registries.mirrors.clone()
-    };
+    let mut mirrors = runtime.registries.mirrors_of(DOCKER_HUB).to_vec();
+    if mirrors.is_empty() {
+        mirrors.push(DOCKER_HUB.to_owned());
+    }
     let mut settings = Map::from_iter(
         [
             ("group", json!("isula")),

@@ -11,7 +11,7 @@ use hatchery_spec::{
     value::AbsolutePath,
 };
 
-use super::{CA, CIPHER_SUITES, PKI, Site, api_client, yaml};
+use super::{CA, CIPHER_SUITES, PKI, SIGNER, Site, api_client, yaml};
 use crate::{
     arguments::Flags,
     taints,
@@ -20,8 +20,14 @@ use crate::{
     wish::{Error, Issuer, Wishes},
 };
 
-const CONFIGURATION: &str = "/etc/kubernetes/kubelet_config.yaml";
-const KUBECONFIG: &str = "/etc/kubernetes/kubelet.kubeconfig";
+/// Where kubeadm puts them, and so where tools look for them.
+const CONFIGURATION: &str = "/var/lib/kubelet/config.yaml";
+const KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
+/// What eggo calls the same files; scripts may know these names.
+const LINKS: [(&str, &str); 2] = [
+    ("/etc/kubernetes/kubelet_config.yaml", CONFIGURATION),
+    ("/etc/kubernetes/kubelet.kubeconfig", KUBECONFIG),
+];
 const RESOLVER: &str = "/etc/kubernetes/resolv.conf";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
@@ -36,11 +42,16 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
             .with_ips([site.node.address]);
         wishes.leaf(Issuer::Cluster, &serving, request)?;
     }
+    wishes.own_directory("/var/lib/kubelet", 0o750)?;
     wishes.file(CONFIGURATION, 0o600, configuration(site))?;
+    for (path, target) in LINKS {
+        wishes.link(path, target)?;
+    }
     let mut files = vec![
         CONFIGURATION.to_owned(),
         KUBECONFIG.into(),
         CA.into(),
+        SIGNER.into(),
         format!("{client}.crt"),
     ];
     if let Some(text) = upstream_resolvers(site) {
@@ -50,7 +61,6 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     if site.cluster.kubelet.serving_certificate {
         files.push(format!("{serving}.crt"));
     }
-    wishes.own_directory("/var/lib/kubelet", 0o750)?;
     wishes.own_directory("/var/log/pods", 0o750)?;
     wishes.own_directory("/var/log/containers", 0o755)?;
     let runtime = match site.cluster.runtime.kind {
@@ -124,7 +134,7 @@ kind: KubeletConfiguration
 authentication:
   anonymous: {{enabled: false}}
   webhook: {{enabled: true}}
-  x509: {{clientCAFile: {CA}}}
+  x509: {{clientCAFile: {SIGNER}}}
 authorization: {{mode: Webhook}}
 cgroupDriver: {driver}
 clusterDNS: [{dns}]

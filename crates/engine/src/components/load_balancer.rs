@@ -9,7 +9,8 @@ use crate::{
     wish::{Error, Wishes},
 };
 
-const CONFIGURATION: &str = "/etc/kubernetes/kube-nginx.conf";
+/// eggo had its own at this place.
+pub(crate) const CONFIGURATION: &str = "/etc/kubernetes/kube-nginx.conf";
 /// Where distributions put nginx's module for plain streams; one that lies elsewhere is found when it starts.
 const MODULES: &str = "/run/kube-nginx-module.conf";
 /// Not `nginx.service`, which may be somebody's web server.

@@ -3,7 +3,7 @@
 use hatchery_host::operation::{Firewall, HostsEntry, Operation, Port, Protocol};
 use hatchery_spec::cluster::{self, CoreDns, Role};
 
-use super::Site;
+use super::{Site, agents};
 use crate::wish::{Error, Wishes, word};
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
@@ -20,9 +20,25 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         kernel(site, wishes)?;
     }
     for (port, protocol) in ports(site)? {
-        wishes.operation(Operation::Firewall(Firewall { port, protocol }));
+        wishes.operation(Operation::Firewall(Firewall {
+            port,
+            protocol,
+            address: Some(site.node.address),
+        }));
     }
-    Ok(())
+    if site.node.is(Role::Worker) {
+        // Packets of pods are forwarded, from and to interfaces that no zone knows.
+        let cluster = site.cluster;
+        for network in cluster
+            .pods
+            .cidrs
+            .iter()
+            .chain(cluster.services.cidrs.iter())
+        {
+            wishes.operation(Operation::TrustedNetwork(network));
+        }
+    }
+    agents::wishes(site, wishes)
 }
 
 /// Kernel parameters that pods need, now and after a restart.

@@ -1,22 +1,96 @@
 //! The pods' network: flannel built in, other plugins by the user's manifests.
 
-use hatchery_spec::Cluster;
+use std::time::Duration;
+
+use hatchery_host::operation::Script;
+use hatchery_spec::{Cluster, cluster::Dialect, value::AbsolutePath};
 use ipnet::IpNet;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::Site;
-use crate::wish::{Error, Wishes};
+use crate::{
+    package::Problem,
+    plan::Manifest,
+    wish::{Error, Wishes, word},
+};
 
 /// What plugins leave on a machine belongs to the cluster.
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     for directory in ["/etc/cni/net.d", "/var/lib/cni"] {
         wishes.own_directory(directory, 0o755)?;
     }
-    for directory in &site.cluster.runtime.cni_bin_dirs {
-        wishes.own_directory(directory.as_str(), 0o755)?;
+    let dirs = &site.cluster.runtime.cni_bin_dirs;
+    let (own, shared): (Vec<_>, Vec<_>) = dirs
+        .iter()
+        .map(AbsolutePath::as_str)
+        .partition(|dir| is_for_plugins(dir));
+    for directory in own {
+        wishes.own_directory(directory, 0o755)?;
     }
+    if shared.is_empty() {
+        return Ok(());
+    }
+    wishes.script(plugins_in(&shared)?);
     Ok(())
+}
+
+/// Whether a directory holds plugins and nothing else, such as `/opt/cni/bin` and `/usr/libexec/cni`. What comes into it
+/// while the cluster lives is the cluster's; into `/usr/local/bin` anybody may put a program.
+fn is_for_plugins(directory: &str) -> bool {
+    directory.split('/').any(|part| part == "cni")
+}
+
+/// In directories that hold other programs too, only plugins that came with the cluster go with it. Programs out of the
+/// user's packages are in the machine's record by themselves.
+fn plugins_in(directories: &[&str]) -> Result<Script, Error> {
+    const MARK: &str = "/var/lib/hatchery/plugins";
+    const PLUGINS: &str = include_str!("plugins.sh");
+    let words = directories
+        .iter()
+        .map(|directory| format!("'{}'", directory.replace('\'', "'\\''")));
+    let words = words.collect::<Vec<_>>().join(" ");
+    Ok(Script {
+        name: word("plugins")?,
+        check: format!("[ -e {MARK} ]"),
+        apply: format!("{PLUGINS}list {words} >{MARK}.new && mv {MARK}.new {MARK}"),
+        undo: format!(
+            "mark={MARK}\n[ -e {MARK} ] || exit 0\n{PLUGINS}remove {words}\nrm -f {MARK}\n"
+        ),
+        deadline: Duration::from_secs(60),
+    })
+}
+
+/// The plugin that needs no manifest of the user's.
+pub(crate) const FLANNEL: &str = "flannel";
+
+/// What is wrong when a plugin is named, and nothing that is applied is its manifest: nodes would never become ready.
+pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Option<Problem> {
+    let plugin = cluster.pods.plugin.as_ref()?;
+    let name = plugin.name.to_ascii_lowercase();
+    // An inventory's manifest may be called anything, and is known to be there.
+    let is_given = plugin.manifest.is_some() || cluster.dialect == Dialect::Inventory;
+    if name == FLANNEL || is_given || cluster.workers().len() == 0 {
+        return None;
+    }
+    let speaks_of = |text: &str| text.to_ascii_lowercase().contains(&name);
+    let is_its_own = |manifest: &Manifest| {
+        let mut objects = manifest.objects.iter();
+        speaks_of(&manifest.name)
+            || objects.any(|object| object.metadata.name.as_deref().is_some_and(speaks_of))
+    };
+    if manifests.iter().any(is_its_own) {
+        return None;
+    }
+    Some(Problem::new(
+        format!(
+            "the network plugin {name} has no manifest: neither an archive nor a list brings one"
+        ),
+        format!(
+            "put it into the archive as addons/{name}.yaml or file/{name}.yaml, or list it in install.addition.master \
+             with type yaml (a URL will do); plugin: flannel needs none"
+        ),
+    ))
 }
 
 /// flannel's images when no archive brings them: the daemon's, and the one with its CNI plugin.
@@ -174,10 +248,13 @@ fn set_pool(daemon_set: &mut Value, name: &str, cidr: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hatchery_host::operation::Operation;
     use hatchery_spec::{Input, read};
 
+    use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+
     use super::*;
-    use crate::api;
+    use crate::{api, components::trial::Trial, wish::Wish};
 
     fn cluster(pods: &str, services: &str) -> Cluster {
         let master = if pods.starts_with("fd") {
@@ -259,6 +336,46 @@ mod tests {
     }
 
     #[test]
+    fn a_plugin_without_a_manifest_is_refused() {
+        let cluster = |plugin: &str| {
+            let text = format!(
+                "cluster-id: demo\nruntime: containerd\nmasters: [{{name: m0, ip: 10.0.0.1}}]\n\
+                 workers: [{{name: m0, ip: 10.0.0.1}}]\nnetwork: {plugin}\n"
+            );
+            let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+            reading.cluster.unwrap()
+        };
+        let manifest = |name: &str, object: &str| {
+            let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {object}}}\n");
+            Manifest {
+                name: name.to_owned(),
+                objects: api::parse(&text).unwrap(),
+            }
+        };
+        let calico = cluster("{plugin: calico}");
+        let refused = lacks_manifest(&calico, &[manifest("other.yaml", "other")]).unwrap();
+        assert_eq!(
+            refused.message,
+            "the network plugin calico has no manifest: neither an archive nor a list brings one"
+        );
+        assert!(refused.remedy.unwrap().contains("addons/calico.yaml"));
+        for brought in [
+            manifest("calico.yaml", "a"),
+            manifest("https://example.org/Calico/v3.yaml", "a"),
+            manifest("network.yaml", "calico-node"),
+        ] {
+            assert_eq!(lacks_manifest(&calico, &[brought]), None);
+        }
+        for fine in [
+            "{plugin: flannel}",
+            "{podcidr: 10.1.0.0/16}",
+            "{plugin: calico, pluginargs: {NetworkYamlPath: /etc/kubernetes/a.yaml}}",
+        ] {
+            assert_eq!(lacks_manifest(&cluster(fine), &[]), None, "{fine}");
+        }
+    }
+
+    #[test]
     fn calico_gets_a_pool_for_each_family() {
         let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: calico-node}\n\
             spec: {template: {spec: {containers: [{name: calico-node, env: [{name: IP, value: autodetect}]}]}}}\n";
@@ -273,5 +390,86 @@ mod tests {
                 {"name": "CALICO_IPV6POOL_CIDR", "value": "fd00:2::/56"},
             ])
         );
+    }
+
+    /// Directories that a component owns, and its scripts.
+    fn wanted(cni_bin_dir: &str) -> (Vec<String>, Vec<Script>) {
+        let trial = Trial::new(
+            28,
+            &format!("runtime: containerd\ncni-bin-dir: {cni_bin_dir}"),
+        );
+        let mut all = Wishes::default();
+        wishes(&trial.site(), &mut all).unwrap();
+        let (mut directories, mut scripts) = (Vec::new(), Vec::new());
+        for wish in all.0 {
+            match wish {
+                Wish::Operation(Operation::Directory(one)) if one.contents_are_ours => {
+                    directories.push(one.path.to_string());
+                }
+                Wish::Operation(Operation::Script(script)) => scripts.push(script),
+                other => panic!("{other:?}"),
+            }
+        }
+        (directories, scripts)
+    }
+
+    #[test]
+    fn only_directories_for_plugins_are_emptied() {
+        let always = ["/etc/cni/net.d", "/var/lib/cni"];
+        let (directories, scripts) = wanted("/opt/cni/bin,/usr/libexec/cni");
+        assert_eq!(directories[..2], always);
+        assert_eq!(directories[2..], ["/opt/cni/bin", "/usr/libexec/cni"]);
+        assert!(scripts.is_empty());
+        let (directories, scripts) = wanted("/usr/local/bin,/opt/cni/bin");
+        assert_eq!(directories[..2], always);
+        assert_eq!(directories[2..], ["/opt/cni/bin"]);
+        assert_eq!(scripts.len(), 1);
+        assert!(scripts[0].undo.contains("remove '/usr/local/bin'\n"));
+    }
+
+    #[test]
+    fn of_a_shared_directory_only_plugins_that_came_go() {
+        for shell in [&["dash"][..], &["bash"], &["busybox", "sh"]] {
+            let place = tempfile::tempdir().unwrap();
+            let (bin, made) = (place.path().join("it's bin"), place.path().join("deep/er"));
+            let put = |name: &str, text: &str| fs::write(bin.join(name), text).unwrap();
+            let run = |script: &str| {
+                let script = script.replace("/var/lib/hatchery", place.path().to_str().unwrap());
+                let mut command = Command::new(shell[0]);
+                command.args(&shell[1..]).args(["-c", &script]);
+                assert!(command.status().unwrap().success(), "{shell:?}");
+            };
+            let script = plugins_in(&[bin.to_str().unwrap(), made.to_str().unwrap()]).unwrap();
+            fs::create_dir(&bin).unwrap();
+            put("bridge", "theirs, getenv CNI_COMMAND");
+            put("tool", "theirs");
+            run(&script.apply);
+            assert!(made.is_dir());
+
+            for plugin in ["flannel", "calico", "calico-ipam", "loopback"] {
+                put(plugin, "\u{7f}ELF\0\u{1}CNI_COMMAND\0");
+            }
+            put(
+                "install",
+                "#!/bin/sh\n: ${CNI_CONF_NAME:=10-calico.conflist}\n",
+            );
+            symlink("/opt/cni/bin/other", bin.join("other")).unwrap();
+            // Somebody else's since, some of them called like plugins.
+            put("firewall", "theirs");
+            put("my tool", "theirs");
+            symlink("/opt/tool/bin/linked", bin.join("linked")).unwrap();
+            run(&script.undo);
+
+            let mut left: Vec<_> = fs::read_dir(&bin)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            left.sort();
+            let expected = ["bridge", "firewall", "linked", "my tool", "tool"];
+            assert_eq!(left, expected, "{shell:?}");
+            assert!(!Path::new(&place.path().join("deep")).exists());
+            // What was undone in part is undone again.
+            run(&script.undo);
+        }
     }
 }

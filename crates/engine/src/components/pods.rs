@@ -1,7 +1,8 @@
 //! What runs in a machine's pods ends with the machine's time in the cluster.
 //!
 //! Containers, their mounts, network devices and packet filter rules are made by others (the runtime, plugins,
-//! kube-proxy) while the cluster lives. Nothing is to be done for them when it is made; when it goes, they go.
+//! kube-proxy) while the cluster lives. When it is made, only what is there already is listed; when it goes, they go, but
+//! for what that list names.
 
 use std::time::Duration;
 
@@ -13,22 +14,80 @@ use crate::wish::{Error, Wishes, word};
 /// On whose behalf the machine's pods are ended: before everything else is put back.
 pub(crate) const OWNER: &str = "pods";
 
-/// Lists what of the network is there.
+/// Lists what is there of networks, runtimes and plugins.
 const AROUND: &str = include_str!("pods_before.sh");
-const MARK: &str = "/var/lib/hatchery/pods";
+/// Ends pods.
+const END: &str = include_str!("pods.sh");
+/// The list. What others have may be called as Kubernetes calls its own.
+pub(crate) const MARK: &str = "/var/lib/hatchery/before";
+const ENDING: &str = "/var/lib/hatchery/pods";
+const DEADLINE: Duration = Duration::from_secs(120);
 
-pub(crate) fn wishes(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+/// Lists what is there before the first package: a package may start its service at once. When everything that was
+/// started has been stopped again, what runtimes leave in memory is removed.
+pub(crate) fn before(wishes: &mut Wishes) -> Result<(), Error> {
     wishes.script(Script {
-        name: word("pods")?,
-        // The record is all there is to do; the mark goes with it.
+        name: word("look-around")?,
         check: format!("[ -e {MARK} ]"),
-        // What others have is remembered: it may be called as Kubernetes calls its own.
         apply: format!("{AROUND}around >{MARK}.new && mv {MARK}.new {MARK}"),
         undo: format!(
-            "mark={MARK}\n{AROUND}{}rm -f {MARK}\n",
-            include_str!("pods.sh")
+            "mark={MARK}\n[ -e {MARK} ] || exit 0\n{AROUND}remove_runtimes\nrm -f {MARK}\n"
         ),
-        deadline: Duration::from_secs(120),
+        deadline: DEADLINE,
     });
     Ok(())
+}
+
+/// Adds to the list which runtime the pods run in: at the end only what that one left is removed.
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let kind = site.cluster.runtime.kind.as_str().to_ascii_lowercase();
+    let listed = format!("grep -qsx 'runtime {kind}' {MARK}");
+    wishes.script(Script {
+        name: word("pods")?,
+        check: format!("[ -e {ENDING} ] && {listed}"),
+        apply: format!(
+            "[ -e {MARK} ] && {{ {listed} || echo 'runtime {kind}' >>{MARK}; }} && : >{ENDING}"
+        ),
+        // Without the list nobody can tell whose a thing is.
+        undo: format!("mark={MARK}\n[ -e {MARK} ] || exit 0\n{AROUND}{END}rm -f {ENDING}\n"),
+        deadline: DEADLINE,
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_host::operation::Operation;
+
+    use super::*;
+    use crate::{components::trial::Trial, wish::Wish};
+
+    #[test]
+    fn the_list_names_the_runtime_of_the_pods() {
+        for (kind, line) in [
+            ("docker", "runtime docker\n"),
+            ("isulad", "runtime isulad\n"),
+            ("containerd", "runtime containerd\n"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let trial = Trial::new(20, &format!("runtime: {kind}"));
+            let mut all = Wishes::default();
+            wishes(&trial.site(), &mut all).unwrap();
+            let [Wish::Operation(Operation::Script(script))] = &all.0[..] else {
+                panic!("{all:?}")
+            };
+            let own = directory.path().display().to_string();
+            let run = |text: &str| {
+                let text = text.replace("/var/lib/hatchery", &own);
+                let mut shell = std::process::Command::new("sh");
+                shell.args(["-c", &text]).status().unwrap().success()
+            };
+            // Without a list everything would seem to be the pods'.
+            assert!(!run(&script.check) && !run(&script.apply));
+            std::fs::write(directory.path().join("before"), "link lo\n").unwrap();
+            assert!(run(&script.apply) && run(&script.check) && run(&script.apply));
+            let list = std::fs::read_to_string(directory.path().join("before")).unwrap();
+            assert_eq!(list, format!("link lo\n{line}"));
+        }
+    }
 }

@@ -2,79 +2,159 @@
 # Runs as root under `sh`, behind pods_before.sh, and may run again at any time. $mark names the file with what `around`
 # listed before the cluster came: of that nothing is touched, whatever it is called.
 set -u
-new() {
-  ! grep -qxF -e "$1" "$mark"
-}
 systemctl stop kubelet.service kube-proxy.service 2>/dev/null
-if command -v docker >/dev/null && systemctl -q is-active docker.service 2>/dev/null; then
+if ours docker && command -v docker >/dev/null && systemctl -q is-active docker.service 2>/dev/null; then
   ids=$(docker ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
+  # The images of a docker that was there before are taken out of it later.
   # shellcheck disable=SC2086 # ids have no spaces
+  [ -z "$ids" ] || docker inspect -f '{{.Image}}' $ids >>"${mark%/*}/docker-pod-images" 2>/dev/null
+  # shellcheck disable=SC2086
   [ -z "$ids" ] || docker rm -f -v $ids >/dev/null 2>&1
 fi
+if ours isulad && command -v isula >/dev/null && systemctl -q is-active isulad.service 2>/dev/null; then
+  ids=$(isula ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
+  # shellcheck disable=SC2086 # ids have no spaces
+  [ -z "$ids" ] || isula rm -f $ids >/dev/null 2>&1
+fi
 
-# Shims of the namespace of Kubernetes, and what runs below them.
-shims() {
-  for d in /proc/[0-9]*; do
-    # By its name first: the text of this script is in a command line too.
-    IFS= read -r comm 2>/dev/null <"$d/comm" || continue
-    case $comm in containerd-shim*) ;; *) continue ;; esac
-    case $(tr '\000' ' ' 2>/dev/null <"$d/cmdline") in *"-namespace k8s.io "*) echo "${d#/proc/}" ;; esac
-  done
-}
-below() {
-  for d in /proc/[0-9]*; do
-    IFS= read -r line 2>/dev/null <"$d/stat" || continue
-    line=${line##*) }
-    # shellcheck disable=SC2086 # the fields of the line
-    set -- "$1" $line
-    [ "$3" != "$1" ] || { echo "${d#/proc/}"; below "${d#/proc/}"; }
-  done
-}
-found=$(shims)
-if [ -n "$found" ]; then
-  systemctl stop containerd.service 2>/dev/null
-  children=
-  for shim in $found; do children="$children $(below "$shim")"; done
-  # shellcheck disable=SC2086 # numbers
-  kill -9 $found $children 2>/dev/null
+# kill_all PID...: and waits until they are gone.
+killed=
+kill_all() {
+  killed="$killed $*"
+  kill -9 "$@" 2>/dev/null
   for pause in 0.05 0.1 0.2 0.2 0.2 0.2 0.2 0.2 0.2 0.2 0.2; do
     alive=
-    for pid in $found $children; do
+    for pid in "$@"; do
       IFS= read -r line 2>/dev/null <"/proc/$pid/stat" || continue
       case ${line##*) } in Z* | X*) ;; *) alive=1 ;; esac
     done
     [ -n "$alive" ] || break
     sleep "$pause"
   done
+}
+# What a containerd had that was there before. Where it could not be asked, only what a kubelet made is known to be the cluster's.
+before=${mark%/*}/containerd-before
+states=/run/containerd
+if grep -qs '^containerd containers ' "${mark%/*}/runtime-use"; then
+  states="$states $(sed -n "s/^containerd directory state *= *[\"']\(.*\)[\"']\$/\1/p" "${mark%/*}/runtime-use")"
+fi
+listed() {
+  grep -qsxF -e "container $1" -e "sandbox $1" "$before"
+}
+theirs() {
+  ! listed "$1" || return 0
+  grep -qs '^unknown ' "$before" || return 1
+  for state in $states; do
+    ! grep -qs io.kubernetes.cri "$state/io.containerd.runtime.v2.task/k8s.io/$1/config.json" || return 1
+  done
+}
+# with_children PID...: these and what runs below them, by one look at all processes.
+with_children() {
+  cat /proc/[0-9]*/stat 2>/dev/null | awk -v roots="$*" '
+    BEGIN { n = split(roots, root, " "); for (i = 1; i <= n; i++) found[root[i]] = 1 }
+    { pid = $1; sub(/^.*\) /, ""); parent[pid] = $2 }
+    END {
+      do {
+        more = 0
+        for (pid in parent) if (!(pid in found) && (parent[pid] in found)) more = found[pid] = 1
+      } while (more)
+      for (pid in found) print pid
+    }'
+}
+if ours containerd; then
+  found=$(shims k8s.io | while read -r pid id; do theirs "$id" || echo "$pid"; done)
+  if [ -n "$found" ]; then
+    # Where others have containers too it goes on for them.
+    grep -qs '^containerd containers ' "${mark%/*}/runtime-use" || systemctl stop containerd.service 2>/dev/null
+    # shellcheck disable=SC2046,SC2086 # numbers
+    kill_all $(with_children $found)
+  fi
+fi
+# Control groups of pods, the innermost first, with whatever other runtimes still run in them.
+pod_groups() {
+  for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
+    for group in kubepods kubepods.slice; do [ ! -d "$top/$group" ] || echo "$top/$group"; done
+    ! ours isulad || [ ! -d "$top/isulad" ] || ! new "place $top/isulad" || echo "$top/isulad"
+  done
+}
+groups=$(pod_groups)
+if [ -n "$groups" ]; then
+  # shellcheck disable=SC2086 # their names have no spaces
+  left=$(find $groups -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+  # shellcheck disable=SC2086 # numbers
+  [ -z "$left" ] || kill_all $left
+  # shellcheck disable=SC2086
+  find $groups -depth -type d -exec rmdir {} + 2>/dev/null
 fi
 
-# Mounts of pods, the innermost first; those of other containers lie beside them.
-cut -d ' ' -f 2 /proc/self/mounts |
-  grep -E '^(/var/lib/kubelet/|/run/containerd/io\.containerd\.(runtime\.v2\.task/k8s\.io|grpc\.v1\.cri)/)' |
-  sort -r | while IFS= read -r at; do umount -l "$(printf '%b' "$at")" 2>/dev/null; done
-# Docker forgets its handle on the machine's own namespace when pods end in a hurry.
-for netns in /run/netns/cni-* /run/docker/netns/default; do
+# Mounts of pods; those of other containers lie beside them.
+unmount_new '^/var/lib/kubelet/'
+# pod_parts DIRECTORY: what is the pods' where containerd has its state.
+pod_parts() {
+  if [ ! -e "$before" ]; then
+    printf '%s\n' "$1/io.containerd.runtime.v2.task/k8s.io" "$1/io.containerd.grpc.v1.cri"
+    return
+  fi
+  for d in "$1"/io.containerd.runtime.v2.task/k8s.io/*; do theirs "${d##*/}" || printf '%s\n' "$d"; done
+  for d in "$1"/io.containerd.grpc.v1.cri/*/*; do listed "${d##*/}" || printf '%s\n' "$d"; done
+}
+if ours containerd; then
+  for state in $states; do
+    parts=$(pod_parts "$state")
+    printf '%s\n' "$parts" | remove_new
+    rmdir "$state/io.containerd.runtime.v2.task/k8s.io" "$state"/io.containerd.grpc.v1.cri/* "$state/io.containerd.grpc.v1.cri" 2>/dev/null
+  done
+fi
+! ours isulad || ! new 'place /run/isulad' || unmount_new '^(/run|/var/lib)/isulad/'
+# Network namespaces of pods; one in which something runs is not a pod's any more.
+networks=$(ls -l /proc/[0-9]*/ns/net 2>/dev/null | awk -v killed="$killed" '
+  BEGIN { n = split(killed, pid, " "); for (i = 1; i <= n; i++) gone["/proc/" pid[i] "/ns/net"] = 1 }
+  !($(NF - 2) in gone) { print $NF }' | sort -u)
+for netns in /run/netns/cni-* /run/netns/isulacni-*; do
   [ -e "$netns" ] && new "netns $netns" || continue
+  case $networks in *"[$(stat -Lc %i "$netns")]"*) continue ;; esac
   umount -l "$netns" 2>/dev/null
   rm -f "$netns"
 done
-rm -rf /run/flannel /run/containerd/io.containerd.runtime.v2.task/k8s.io /run/containerd/io.containerd.grpc.v1.cri 2>/dev/null
-rmdir /run/netns 2>/dev/null
-
-# Control groups of pods, empty by now, the innermost first.
-for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
-  for group in kubepods kubepods.slice; do
-    [ ! -d "$top/$group" ] || find "$top/$group" -depth -type d -exec rmdir {} + 2>/dev/null
-  done
-done
+# Docker forgets its handle on the machine's own when pods end in a hurry.
+if ours docker && new 'netns /run/docker/netns/default'; then
+  umount -l /run/docker/netns/default 2>/dev/null
+  rm -f /run/docker/netns/default
+fi
+ls -A /run/netns 2>/dev/null | grep -q . || { unmount_new '^/run/netns$'; rmdir /run/netns 2>/dev/null; }
+plugin_places | remove_new
+plugin_parents | while IFS= read -r p; do ! new "place $p" || rmdir "$p" 2>/dev/null; done
 
 # Devices of the network plugins, those of pods with the bridge that they are on.
 ip -o link show 2>/dev/null | awk '
   { name = $2; sub(/[@:].*/, "", name) }
-  / master cni0 / || name ~ /^(cni0|flannel\.1|flannel-v6\.1|kube-ipvs0|nodelocaldns|vxlan\.calico)$/ ||
-    (name ~ /^cali/ && $2 ~ /@/) { print name }
+  / master cni0 / || name ~ /^(cni0|flannel\.1|flannel-v6\.1|kube-ipvs0|nodelocaldns)$/ ||
+    name ~ /^(tunl0|vxlan\.calico|vxlan-v6\.calico|wireguard\.cali|wg-v6\.cali|bpfin\.cali|bpfout\.cali)$/ ||
+    (name ~ /^cali[0-9a-f]+$/ && length(name) == 15 && $2 ~ /@/) { print name }
 ' | while IFS= read -r link; do
-  ! new "link $link" || ip link delete "$link" 2>/dev/null
+  new "link $link" || continue
+  ip link delete "$link" 2>/dev/null && continue
+  # The first tunnel of its kind belongs to its module and goes with it.
+  [ "$link" != tunl0 ] || { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
+done
+# One that was there before has only got an address.
+ip -o address show dev tunl0 2>/dev/null | awk '{ print $4 }' | while IFS= read -r address; do
+  ! new "address tunl0 $address" || ip address delete "$address" dev tunl0 2>/dev/null
+done
+# Routes of calico. Those of bird's number are another bird's while one runs.
+bird=
+for comm in /proc/[0-9]*/comm; do
+  IFS= read -r name 2>/dev/null <"$comm" || continue
+  case $name in bird | bird6) bird=1 ;; esac
+done
+routes | while read -r version protocol route; do
+  new "route $version $protocol $route" && [ "$bird$protocol" != 112 ] || continue
+  # shellcheck disable=SC2086 # the words of the route
+  ip "-$version" route delete $route proto "$protocol" 2>/dev/null
+done
+rules | while read -r version rule; do
+  # shellcheck disable=SC2086 # the words of the rule
+  ! new "rule $version $rule" || ip "-$version" rule delete priority 99 $rule 2>/dev/null
 done
 
 # Chains of kube-proxy and of the plugins with the rules that lead there, in one transaction for each family.
@@ -91,23 +171,35 @@ for v in $(variants); do
     /^-A/ {
       if ($2 in gone) next
       for (i = 3; i < NF; i++) if (($i == "-j" || $i == "-g") && ($(i + 1) in gone)) { drop(); next }
-      if (/--comment "flanneld /) drop()
+      # Rules of theirs in chains of the kernel.
+      if (/--comment "flanneld / || /--comment "cali:/) drop()
       next
     }
     /^COMMIT/ { for (i = 1; i <= n; i++) print "-F " chains[i]; for (i = 1; i <= n; i++) print "-X " chains[i]; print }
   ' | "$v-restore" --noflush 2>/dev/null
 done
 for family in ip ip6; do
-  ! new "nft-table $family kube-proxy" || nft delete table "$family" kube-proxy 2>/dev/null
+  for table in kube-proxy calico; do
+    ! new "nft-table $family $table" || nft delete table "$family" "$table" 2>/dev/null
+  done
 done
-# What came with the cluster and holds nothing now; what holds something is not let go of.
+# Sets of addresses, which no rule names any more: those of lists first, since they name others.
+for _ in 1 2; do
+  ipset list -n 2>/dev/null | grep -E '^(KUBE-|cali[46][0t])' | while IFS= read -r set; do
+    ! new "ipset $set" || ipset destroy "$set" 2>/dev/null
+  done
+done
+# Tables that iptables made for them, where they hold nothing now. nft deletes a chain with all the rules in it.
 around | grep -vxF -f "$mark" | while read -r kind family table chain; do
-  [ "$kind" != nft-chain ] || nft delete chain "$family" "$table" "$chain" 2>/dev/null
+  case $kind,$chain in nft-chain,INPUT | nft-chain,FORWARD | nft-chain,OUTPUT | nft-chain,PREROUTING | nft-chain,POSTROUTING) ;; *) continue ;; esac
+  nft list chain "$family" "$table" "$chain" 2>/dev/null | sed 1,2d | grep -qvE '^[[:space:]]*(type .* hook .*|\}|)$' ||
+    nft delete chain "$family" "$table" "$chain" 2>/dev/null
 done
 around | grep -vxF -f "$mark" | while read -r kind family table _; do
-  case $kind,$(nft list table "$family" "$table" 2>/dev/null) in
-  nft-table,*chain* | nft-table,*' set '* | nft-table,*' map '*) ;;
-  nft-table,*) nft delete table "$family" "$table" 2>/dev/null ;;
+  case $kind,$table in
+  nft-table,filter | nft-table,nat | nft-table,mangle | nft-table,raw | nft-table,security)
+    nft list table "$family" "$table" 2>/dev/null | sed 1d | grep -qvE '^[[:space:]]*(\}|)$' || nft delete table "$family" "$table" 2>/dev/null
+    ;;
   ipvs,*) ipvsadm -D "$family" "$table" 2>/dev/null ;;
   esac
 done

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Trial {
     pub(crate) cluster: Cluster,
     pub(crate) versions: Versions,
-    facts: Facts,
+    pub(crate) facts: Facts,
     pub(crate) installation: Installation,
 }
 

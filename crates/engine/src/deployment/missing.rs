@@ -8,8 +8,13 @@ use hatchery_spec::{
 use crate::preflight::{Finding, Reply, Severity};
 
 /// Machines that did not answer and that the others can do without: workers always; any other machine once the cluster
-/// is made, as long as etcd has a majority and there is a master.
-pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize>, Finding> {
+/// is made, as long as etcd has a majority and there is a master. A cluster is made when its control plane was begun
+/// (`formed`): before that some members may not have begun with the others, and could not be told from emptied ones later.
+pub(super) fn left_out(
+    cluster: &Cluster,
+    replies: &[Reply],
+    formed: bool,
+) -> Result<Vec<usize>, Finding> {
     let machines = || cluster.machines().iter().zip(replies);
     let count = |wanted: &dyn Fn(&Machine, &Reply) -> bool| {
         machines()
@@ -19,7 +24,7 @@ pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize
     let members = cluster.etcds().len();
     let running = count(&|node, reply| node.is(Role::Etcd) && has_etcd(reply));
     let masters = count(&|node, reply| node.is(Role::Master) && reply.is_ok());
-    let can_do_without = 2 * running > members && masters > 0;
+    let can_do_without = formed && 2 * running > members && masters > 0;
     let mut missing = Vec::new();
     let mut needed = Vec::new();
     for (place, (node, reply)) in machines().enumerate() {
@@ -34,7 +39,7 @@ pub(super) fn left_out(cluster: &Cluster, replies: &[Reply]) -> Result<Vec<usize
     if needed.is_empty() {
         return Ok(missing);
     }
-    let (why, remedy) = if running == 0 {
+    let (why, remedy) = if !formed {
         (
             "a cluster is made with all its masters, etcd members and its load balancer".to_owned(),
             "see to it that it answers and run again, or take it out of the deploy file",
@@ -86,6 +91,11 @@ workers: [{name: w0, ip: 192.168.0.4}]
 
     /// Machines are `silent`, `bare`, or have `etcd`.
     fn judge(file: &str, said: &str) -> Result<Vec<String>, String> {
+        // A cluster in which somebody has etcd is made, unless it is said otherwise.
+        judge_made(file, said, said.contains(":etcd"))
+    }
+
+    fn judge_made(file: &str, said: &str, formed: bool) -> Result<Vec<String>, String> {
         let cluster = read(Input::private("deploy.yaml", file.as_bytes()));
         let cluster = cluster.cluster.unwrap();
         let facts = include_bytes!("../../../host/src/facts/answers/debian.txt");
@@ -126,7 +136,7 @@ workers: [{name: w0, ip: 192.168.0.4}]
             let name = |place: usize| cluster.machines()[place].name.to_string();
             places.into_iter().map(name).collect()
         };
-        left_out(&cluster, &replies)
+        left_out(&cluster, &replies, formed)
             .map(names)
             .map_err(|finding| format!("{}: {}", finding.machines.join(","), finding.message))
     }
@@ -158,6 +168,16 @@ workers: [{name: w0, ip: 192.168.0.4}]
         );
         // A member that was never made one is no help.
         judge(FILE, "m0:silent m1:bare m2:etcd w0:bare lb:bare").unwrap_err();
+    }
+
+    #[test]
+    fn a_majority_does_not_make_a_cluster_without_a_control_plane() {
+        let said = "m0:silent m1:etcd m2:etcd w0:bare lb:bare";
+        let needed = judge_made(FILE, said, false).unwrap_err();
+        assert!(
+            needed.starts_with("m0: cannot be left out: a cluster is made with all"),
+            "{needed}"
+        );
     }
 
     #[test]

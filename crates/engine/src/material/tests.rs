@@ -1,7 +1,7 @@
 //! Secrets come in as files of root's alone; a certificate that is still good stays.
 
-use hatchery_pki::{AUTHORITY_LIFETIME, Request};
-use hatchery_spec::{Input, value::Name};
+use hatchery_pki::Request;
+use hatchery_spec::value::Name;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
 use time::Duration;
 
@@ -20,18 +20,17 @@ async fn authorities() -> Authorities {
     let store = Directory::new(place.path(), &Name::parse("demo").unwrap());
     let lock = store.lock(Holder::this_process("deploy", now()));
     let lock = lock.await.unwrap();
-    let text = b"cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\n";
-    let cluster = hatchery_spec::read(Input::private("deploy.yaml", text)).cluster;
-    let certificates = cluster.unwrap().certificates;
-    let made = Authorities::load_or_create(&store, &lock, &certificates, now());
+    let made = Authorities::load_or_create(&store, &lock, false, None, now());
     made.await.unwrap()
 }
 
 /// An authority below another, with both certificates in its file.
 fn intermediate() -> Authority {
-    let root = Authority::new("root", AUTHORITY_LIFETIME, now()).unwrap();
-    let key = KeyPair::from_pem(root.key_pem().expose_secret()).unwrap();
-    let issuer = rcgen::Issuer::from_ca_cert_pem(root.cert_pem(), key).unwrap();
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root = params.self_signed(&key).unwrap().pem();
+    let issuer = rcgen::Issuer::from_ca_cert_pem(&root, key).unwrap();
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -41,7 +40,7 @@ fn intermediate() -> Authority {
     params.not_after = now() + Duration::days(2000);
     params.use_authority_key_identifier_extension = true;
     let own = params.signed_by(&key, &issuer).unwrap().pem();
-    let bundle = own + root.cert_pem();
+    let bundle = own + &root;
     Authority::from_pem(&bundle, key.serialize_pem().into()).unwrap()
 }
 
@@ -76,7 +75,7 @@ async fn the_signer_takes_no_chain() {
         .secret("/ca.crt", Secret::Certificate(Issuer::Cluster))
         .unwrap();
     wishes
-        .secret("/ca-signer.crt", Secret::ClusterSigner)
+        .secret("/ca-signer.crt", Secret::Signer(Issuer::Cluster))
         .unwrap();
     let made = make(&authorities, &Managed::default(), &wishes);
     let files = files(&made);
@@ -93,7 +92,7 @@ async fn secrets_are_roots_alone() {
     for (number, what) in [
         Secret::Certificate(Issuer::Etcd),
         Secret::ClusterKey,
-        Secret::ClusterSigner,
+        Secret::Signer(Issuer::Cluster),
         Secret::ServiceAccountKey,
         Secret::ServiceAccountPublicKey,
         Secret::EncryptionConfiguration,

@@ -106,6 +106,11 @@ fn change(operation: &Operation, reasons: &[&String]) -> Change {
             "not-permanent" => (Kind::Changed, "stays open after a restart".to_owned()),
             _ => (Kind::New, "opened".to_owned()),
         },
+        Operation::TrustedNetwork(_) => match first {
+            "not-permanent" => (Kind::Changed, "stays trusted after a restart".to_owned()),
+            _ => (Kind::New, "added to firewalld's zone trusted".to_owned()),
+        },
+        Operation::User(_) => (Kind::New, "made".to_owned()),
         Operation::Images(images) => {
             let lacking = first.strip_prefix("absent ").map(|lacking| {
                 let lacking: Vec<_> = lacking.split(' ').collect();

@@ -16,7 +16,7 @@ use super::{
     placing,
     problem::{Problem, tell},
 };
-use crate::name_list::NameList;
+use crate::{components::network::FLANNEL, name_list::NameList};
 
 /// A manifest to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum Manifest {
 enum Wish<'a> {
     /// The network plugin's, by its path on the masters.
     Network(&'a AbsolutePath),
+    /// The network plugin's, by the plugin's name; it may come from elsewhere.
+    Plugin(&'a str),
     Addon(&'a str),
     Listed(&'a str),
     Url(&'a str),
@@ -45,7 +47,12 @@ enum Wish<'a> {
 /// The network first, since nothing else runs without it.
 fn wishes(cluster: &Cluster) -> Vec<Wish<'_>> {
     let network = cluster.pods.plugin.as_ref();
-    let network = network.and_then(|plugin| plugin.manifest.as_ref());
+    let network = network.and_then(|plugin| match &plugin.manifest {
+        Some(path) => Some(Wish::Network(path)),
+        // Built in.
+        None if plugin.name == FLANNEL => None,
+        None => Some(Wish::Plugin(&plugin.name)),
+    });
     let addons = cluster.packages.addons.iter();
     let listed = PackageList::ALL.into_iter();
     let listed = listed.filter_map(|list| cluster.packages.lists.get(&list));
@@ -59,12 +66,7 @@ fn wishes(cluster: &Cluster) -> Vec<Wish<'_>> {
         _ => None,
     });
     let addons = addons.map(|name| Wish::Addon(name));
-    network
-        .map(Wish::Network)
-        .into_iter()
-        .chain(addons)
-        .chain(listed)
-        .collect()
+    network.into_iter().chain(addons).chain(listed).collect()
 }
 
 /// The manifests that an archive holds, to be read with it.
@@ -87,6 +89,9 @@ pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifes
             }
             continue;
         }
+        if matches!(wish, Wish::Plugin(_)) && !is_held(cluster, bundles, wish) {
+            continue;
+        }
         match one(cluster, bundles, wish) {
             Ok((digest, manifest)) if taken.insert(digest.clone()) => manifests.push(manifest),
             Ok(_) => {}
@@ -98,6 +103,11 @@ pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifes
     } else {
         Err(problems)
     }
+}
+
+fn is_held(cluster: &Cluster, bundles: &[&Bundle], wish: Wish<'_>) -> bool {
+    let mut bundles = bundles.iter();
+    bundles.any(|bundle| matches!(find(cluster, bundle, wish), Ok(Some(_))))
 }
 
 fn one(
@@ -128,6 +138,7 @@ fn absent(bundles: &[&Bundle], wish: Wish<'_>) -> Problem {
     let (name, what) = match wish {
         Wish::Network(path) => (layout::last(path.as_str()), "the network plugin's manifest"),
         Wish::Addon(name) => (name, "the addon"),
+        Wish::Plugin(name) => (name, "the network plugin's manifest"),
         Wish::Listed(name) | Wish::Url(name) => (name, "the manifest"),
     };
     match bundles.first() {
@@ -161,6 +172,15 @@ fn find<'a>(
         Wish::Listed(name) => layout::find_file(index, Sort::Manifest, name),
         Wish::Addon(name) => file(&format!("addons/{name}"))
             .or_else(|| layout::find_file(index, Sort::Manifest, name)),
+        Wish::Plugin(name) => {
+            let addon = |name: &str| file(&format!("addons/{name}"));
+            let usual = |name: &str| layout::find_file(index, Sort::Manifest, name);
+            let name = name.to_ascii_lowercase();
+            let names = [format!("{name}.yaml"), format!("{name}.yml")];
+            names
+                .iter()
+                .find_map(|name| addon(name).or_else(|| usual(name)))
+        }
         Wish::Network(path) => {
             let name = layout::last(path.as_str());
             let addon = || file(&format!("addons/{name}"));

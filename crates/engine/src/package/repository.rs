@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hatchery_host::operation::{Operation, PackageName, PackageSource, Packages};
-use hatchery_spec::{cluster::Machine, value::Version};
+use hatchery_spec::{
+    cluster::Machine,
+    value::{Release, Version},
+};
 
 use super::{
     choice::PackageKind,
     installation::Installation,
     problem::Problem,
-    version::{CONTAINERD, COREDNS, ETCD, KUBERNETES, Release, Software, Versions},
+    version::{self, CONTAINERD, COREDNS, ETCD, KUBERNETES, Software, Versions},
 };
 use crate::name_list::NameList;
 
@@ -46,7 +49,7 @@ pub fn versions(
                 .map(move |(name, version)| (*machine, name, version))
         });
         all.filter_map(|(machine, name, version)| {
-            let release = Release::leading(version)?;
+            let release = version::leading(version)?;
             Some((format!("{name} {release} on {}", machine.name), release))
         })
         .collect()

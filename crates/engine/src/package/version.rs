@@ -1,4 +1,5 @@
-//! Which versions the archives bring: as the names of packages say, else as the programs themselves do.
+//! Which versions the archives bring: as the names of packages say, else the archive's own list (`versions.yaml`), else
+//! the programs themselves, which are run confined for that. What the deploy file says is held against it.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -6,7 +7,7 @@ use hatchery_host::operation::PackageFile;
 use hatchery_spec::{
     Cluster,
     cluster::{Item, Role},
-    value::{Arch, Version},
+    value::{Arch, Release, Version},
 };
 
 use super::{
@@ -15,56 +16,37 @@ use super::{
     choice, installation,
     layout::{self, FoundFile, Sort},
     problem::Problem,
-    program,
+    program, version_list,
 };
-use crate::name_list::NameList;
+use crate::{confinement::Launcher, name_list::NameList};
 
-/// The version of a program beside Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release {
-    /// The first number.
-    pub major: u32,
-    /// The second.
-    pub minor: u32,
-    /// The third; 0 where none is said.
-    pub patch: u32,
+/// Reads the numbers that a text begins with: `1.20.2-4.oe1`, `2:1.6.20~ds1-1`, `v3.5.0`.
+pub(super) fn leading(text: &str) -> Option<Release> {
+    let text = match text.split_once(':') {
+        Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => text,
+    };
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let mut numbers = text[..end]
+        .trim_end_matches('.')
+        .split('.')
+        .map(|part| part.parse().ok());
+    Some(Release {
+        major: numbers.next()??,
+        minor: numbers.next()??,
+        patch: numbers.next().unwrap_or(Some(0))?,
+    })
 }
 
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
-
-impl Release {
-    /// Reads the numbers that a text begins with: `1.20.2-4.oe1`, `2:1.6.20~ds1-1`, `v3.5.0`.
-    pub(super) fn leading(text: &str) -> Option<Self> {
-        let text = match text.split_once(':') {
-            Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
-            _ => text,
-        };
-        let text = text.strip_prefix('v').unwrap_or(text);
-        let end = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
-        let mut numbers = text[..end]
-            .trim_end_matches('.')
-            .split('.')
-            .map(|part| part.parse().ok());
-        Some(Self {
-            major: numbers.next()??,
-            minor: numbers.next()??,
-            patch: numbers.next().unwrap_or(Some(0))?,
-        })
-    }
-
-    /// Finds the version in what a program prints.
-    fn said(text: &str) -> Option<Self> {
-        text.split_whitespace().find_map(|word| {
-            let word = word.strip_prefix("CoreDNS-").unwrap_or(word);
-            Self::leading(word)
-        })
-    }
+/// Finds the version in what a program prints.
+fn said(text: &str) -> Option<Release> {
+    text.split_whitespace().find_map(|word| {
+        let word = word.strip_prefix("CoreDNS-").unwrap_or(word);
+        leading(word)
+    })
 }
 
 /// What the archives bring; nothing for what comes from repositories, or cannot be asked.
@@ -80,14 +62,54 @@ pub struct Versions {
     pub coredns: Option<Release>,
 }
 
+/// What was found out about the versions in archives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// What is known.
+    pub versions: Versions,
+    /// What is not, though archives hold it.
+    pub unknown: Vec<Unknown>,
+}
+
+/// A program whose version nothing tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The program in the archive.
+    program: String,
+    /// Why it does not tell.
+    reason: String,
+    /// The key of the deploy file that would.
+    key: &'static str,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            program,
+            reason,
+            key,
+        } = self;
+        write!(
+            f,
+            "the version of {program} is not known: {reason}; write {key} into the deploy file, or pack versions.yaml"
+        )
+    }
+}
+
 /// Something whose version matters.
 pub(super) struct Software {
+    /// Its name in `versions.yaml`.
+    name: &'static str,
+    /// The key of the deploy file that tells its version.
+    key: &'static str,
     pub(super) packages: &'static [&'static str],
     programs: &'static [&'static str],
     flag: &'static str,
 }
 
 pub(super) const KUBERNETES: Software = Software {
+    name: "kubernetes",
+    key: "kubernetes-version",
     packages: &[
         "kubernetes-master",
         "kubernetes-kubelet",
@@ -101,39 +123,56 @@ pub(super) const KUBERNETES: Software = Software {
     flag: "--version",
 };
 pub(super) const ETCD: Software = Software {
+    name: "etcd",
+    key: "etcd-version",
     packages: &["etcd", "etcd-server"],
     programs: &["etcd"],
     flag: "--version",
 };
 pub(super) const CONTAINERD: Software = Software {
+    name: "containerd",
+    key: "containerd-version",
     packages: &["containerd", "containerd.io"],
     programs: &["containerd"],
     flag: "--version",
 };
 pub(super) const COREDNS: Software = Software {
+    name: "coredns",
+    key: "coredns-version",
     packages: &["coredns"],
     programs: &["coredns"],
     flag: "-version",
 };
 
+/// All of it, Kubernetes first.
+const ALL: [&Software; 4] = [&KUBERNETES, &ETCD, &CONTAINERD, &COREDNS];
+
+/// The names that a list of versions may have.
+pub(super) fn names() -> [&'static str; 4] {
+    ALL.map(|software| software.name)
+}
+
 /// What the archives of a cluster bring.
 pub(super) fn versions(
     cluster: &Cluster,
     bundles: &[(Arch, &Bundle)],
-) -> Result<Versions, Vec<Problem>> {
-    let all = [&KUBERNETES, &ETCD, &CONTAINERD, &COREDNS];
+    launcher: Option<&Launcher>,
+) -> Result<Learned, Vec<Problem>> {
     let mut found: [Vec<(Arch, Release)>; 4] = Default::default();
+    let mut unknown: Vec<(usize, Unknown)> = Vec::new();
     let mut problems = Vec::new();
     for (arch, bundle) in bundles {
-        match releases(cluster, *arch, bundle, all) {
-            Ok(releases) => {
+        match releases(cluster, *arch, bundle, launcher) {
+            Ok((releases, more)) => {
                 for (all, one) in found.iter_mut().zip(releases) {
                     all.extend(one.map(|release| (*arch, release)));
                 }
+                unknown.extend(more);
             }
             Err(problem) => problems.push(problem),
         }
     }
+    unknown.retain(|(number, _)| found[*number].is_empty());
     let [kubernetes, companions @ ..] = found;
     let kubernetes = match agreed(&kubernetes) {
         Ok(version) => version,
@@ -142,17 +181,45 @@ pub(super) fn versions(
             None
         }
     };
+    // Where these differ by processor, what the older one can do is what there is.
+    let companions = companions.map(|found| found.into_iter().map(|(_, release)| release).min());
+    let written = written(cluster);
+    for ((software, found), written) in ALL[1..].iter().zip(companions).zip(written) {
+        problems.extend(found.zip(written).and_then(|pair| differs(software, pair)));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
-    // Where these differ by processor, what the older one can do is what there is.
-    let [etcd, containerd, coredns] =
-        companions.map(|found| found.into_iter().map(|(_, release)| release).min());
-    Ok(Versions {
+    let [etcd, containerd, coredns] = companions;
+    let versions = Versions {
         kubernetes,
-        etcd,
-        containerd,
-        coredns,
+        etcd: etcd.or(written[0]),
+        containerd: containerd.or(written[1]),
+        coredns: coredns.or(written[2]),
+    };
+    Ok(Learned {
+        versions,
+        unknown: unknown.into_iter().map(|(_, one)| one).collect(),
+    })
+}
+
+/// What the deploy file says of all but Kubernetes.
+fn written(cluster: &Cluster) -> [Option<Release>; 3] {
+    let written = cluster.companion_versions;
+    [written.etcd, written.containerd, written.coredns]
+}
+
+/// Patches may differ; nothing is decided by them.
+fn differs(software: &Software, (found, written): (Release, Release)) -> Option<Problem> {
+    let is_other = (found.major, found.minor) != (written.major, written.minor);
+    is_other.then(|| {
+        Problem::new(
+            format!(
+                "the file says that {} is {written}, and the archives bring {found}",
+                software.name
+            ),
+            format!("change or remove {}, or use another archive", software.key),
+        )
     })
 }
 
@@ -186,47 +253,68 @@ fn agreed(found: &[(Arch, Release)]) -> Result<Option<Version>, Problem> {
     Ok(Some(version))
 }
 
+type Releases = ([Option<Release>; 4], Vec<(usize, Unknown)>);
+
 fn releases(
     cluster: &Cluster,
     arch: Arch,
     bundle: &Bundle,
-    all: [&Software; 4],
-) -> Result<[Option<Release>; 4], Problem> {
+    launcher: Option<&Launcher>,
+) -> Result<Releases, Problem> {
     let roles: BTreeSet<Role> = super::roles_on(cluster, arch);
     let items: Vec<&Item> = installation::items(cluster, &roles).collect();
+    let list = version_list::read(bundle)?;
+    let written = written(cluster);
     let mut found = [None; 4];
-    let mut unknown: Vec<(usize, FoundFile<'_>, &str)> = Vec::new();
-    for (number, software) in all.iter().enumerate() {
-        found[number] = packaged(bundle, arch, &items, software)?;
-        if found[number].is_none() && architecture::own() == Some(arch) {
-            let file = listed_program(bundle, &items, software);
-            unknown.extend(file.map(|file| (number, file, software.flag)));
+    let mut asked: Vec<(usize, FoundFile<'_>, &str)> = Vec::new();
+    let mut unknown = Vec::new();
+    for (number, software) in ALL.into_iter().enumerate() {
+        let listed = list.get(software.name).copied();
+        found[number] = packaged(bundle, arch, &items, software)?.or(listed);
+        let is_written = number > 0 && written[number - 1].is_some();
+        if found[number].is_some() || is_written {
+            continue;
+        }
+        let Some(file) = listed_program(bundle, &items, software) else {
+            continue;
+        };
+        if architecture::own() == Some(arch) {
+            asked.push((number, file, software.flag));
+        } else {
+            let reason = format!("it is for {arch}, which this machine cannot run");
+            unknown.push((number, not_told(file, reason, software)));
         }
     }
-    let programs: Vec<_> = unknown
-        .iter()
-        .map(|(_, file, flag)| (*file, *flag))
-        .collect();
-    let answers = program::ask(bundle, &programs)?;
-    for ((number, file, flag), answer) in unknown.iter().zip(answers) {
-        let said = answer
-            .and_then(|text| Release::said(&text).ok_or_else(|| "it names no version".to_owned()));
-        match said {
-            Ok(release) => found[*number] = Some(release),
+    let programs: Vec<_> = asked.iter().map(|(_, file, flag)| (*file, *flag)).collect();
+    let answers = program::ask(bundle, &programs, launcher)?;
+    for ((number, file, flag), answer) in asked.into_iter().zip(answers) {
+        let release =
+            answer.and_then(|text| said(&text).ok_or_else(|| "it names no version".to_owned()));
+        match release {
+            Ok(release) => found[number] = Some(release),
             // Only of Kubernetes must the version be known, and the file may say it too.
-            Err(why) if *number == 0 && cluster.kubernetes_version.is_none() => {
+            Err(why) if number == 0 && cluster.kubernetes_version.is_none() => {
                 return Err(bundle.problem(
                     format!(
                         "holds {}, which does not tell its version ({flag}): {why}",
                         file.path
                     ),
-                    "write kubernetes-version into the deploy file",
+                    "write kubernetes-version into the deploy file, or pack versions.yaml",
                 ));
             }
-            Err(_) => {}
+            Err(_) if number == 0 => {}
+            Err(why) => unknown.push((number, not_told(file, why, ALL[number]))),
         }
     }
-    Ok(found)
+    Ok((found, unknown))
+}
+
+fn not_told(file: FoundFile<'_>, reason: String, software: &Software) -> Unknown {
+    Unknown {
+        program: file.path.to_owned(),
+        reason,
+        key: software.key,
+    }
 }
 
 /// As the names of listed package files say.
@@ -248,7 +336,7 @@ fn packaged(
                 continue;
             }
             let package = PackageFile::new(file, bundle.content(&path)?).ok();
-            let release = package.and_then(|package| Release::leading(&package.version));
+            let release = package.and_then(|package| leading(&package.version));
             found.extend(release.map(|release| (file, release)));
         }
     }
@@ -302,11 +390,7 @@ mod tests {
             ("3.4-1", "3.4.0"),
             ("v1.37.0", "1.37.0"),
         ] {
-            assert_eq!(
-                Release::leading(text).unwrap().to_string(),
-                expected,
-                "{text}"
-            );
+            assert_eq!(leading(text).unwrap().to_string(), expected, "{text}");
         }
         for (text, expected) in [
             ("Kubernetes v1.37.0\n", "1.37.0"),
@@ -325,16 +409,16 @@ mod tests {
             ),
             ("CoreDNS-1.15.0\nlinux/amd64, go1.25.1,\n", "1.15.0"),
         ] {
-            assert_eq!(Release::said(text).unwrap().to_string(), expected, "{text}");
+            assert_eq!(said(text).unwrap().to_string(), expected, "{text}");
         }
-        assert_eq!(Release::said("no version here"), None);
-        assert_eq!(Release::leading("99999999999.1"), None);
+        assert_eq!(said("no version here"), None);
+        assert_eq!(leading("99999999999.1"), None);
     }
 
     proptest! {
         #[test]
         fn any_words_are_survived(text in "\\PC{0,60}") {
-            let _ = Release::said(&text);
+            let _ = said(&text);
         }
     }
 }

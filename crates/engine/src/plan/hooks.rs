@@ -1,5 +1,7 @@
 //! When the user's own scripts run.
 
+use std::collections::BTreeMap;
+
 use hatchery_spec::cluster::{Machine, Schedule};
 
 use super::{Error, Maker, Part, TaskId};
@@ -22,12 +24,18 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The user's scripts for machines that have joined, when the nodes are ready.
-    pub(super) fn postjoin(&mut self, ready: Option<TaskId>) -> Result<(), Error> {
+    /// The user's scripts for machines that have joined: when the machine's own node is ready, and on machines that are no
+    /// nodes when all others are, or will not be.
+    pub(super) fn postjoin(&mut self, nodes: &BTreeMap<usize, TaskId>) -> Result<(), Error> {
         for (place, node) in self.present(|_| true) {
             if self.has_hooks(place, Schedule::Postjoin) {
-                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(ready).collect();
+                let own = nodes.get(&place).copied();
+                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(own).collect();
                 self.add(place, node, "postjoin", &needs, &[hooks::postjoin])?;
+                if own.is_none() {
+                    let all: Vec<_> = nodes.values().copied().collect();
+                    self.graph.last_comes_after(&all);
+                }
             }
         }
         Ok(())

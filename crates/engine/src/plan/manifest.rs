@@ -2,6 +2,7 @@
 
 use kube::api::DynamicObject;
 
+use super::Error;
 use crate::api;
 
 /// Objects to apply, from one file.
@@ -25,6 +26,16 @@ pub struct Workload {
 }
 
 impl Manifest {
+    /// One that Hatchery brings. A broken one is an error, since a cluster without it would look whole and have no DNS,
+    /// no network or no access rights.
+    pub(super) fn of_ours(title: &'static str, text: &str) -> Result<Self, Error> {
+        let objects = api::parse(text).map_err(|source| Error::Manifest { title, source })?;
+        Ok(Self {
+            name: title.to_owned(),
+            objects,
+        })
+    }
+
     /// What of it runs in pods.
     pub(super) fn workloads(&self) -> Vec<Workload> {
         let workload = |object: &DynamicObject| {
@@ -40,5 +51,29 @@ impl Manifest {
             })
         };
         self.objects.iter().filter_map(workload).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_manifest_of_ours_is_told() {
+        let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: coredns}\n";
+        assert_eq!(
+            Manifest::of_ours("cluster DNS", good)
+                .unwrap()
+                .objects
+                .len(),
+            1
+        );
+        let broken = good.replace("{name: coredns}", "{name: coredns");
+        let said = Manifest::of_ours("cluster DNS", &broken).unwrap_err();
+        let said = said.to_string();
+        assert!(
+            said.starts_with("the manifest for cluster DNS is broken: document 1, line "),
+            "{said}"
+        );
     }
 }

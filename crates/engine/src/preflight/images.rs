@@ -15,7 +15,7 @@ use hatchery_host::{
 };
 use hatchery_spec::{
     Cluster,
-    cluster::{Item, Machine as Node, Role, RuntimeKind},
+    cluster::{DOCKER_HUB, Item, Machine as Node, Role, RuntimeKind},
     value::Arch,
 };
 use serde_json::Value;
@@ -76,12 +76,16 @@ pub(crate) async fn judge(
             ),
             remedy: Some(format!(
                 "put {them} into the archive's images ('docker save'), or give the machines a way to {registry}{}",
-                // Runtimes have mirrors of this one only.
-                if registry == "docker.io" { " or to one of registry-mirrors" } else { "" }
+                if has_mirrors(cluster, registry) { " or to one of registry-mirrors" } else { "" }
             )),
         })
     });
     join_all(asking).await.into_iter().flatten().collect()
+}
+
+/// Whether the runtime can have mirrors of a registry.
+fn has_mirrors(cluster: &Cluster, registry: &str) -> bool {
+    registry == DOCKER_HUB || cluster.runtime.kind == RuntimeKind::Containerd
 }
 
 /// Whether images may come to a machine in a way that cannot be told beforehand.
@@ -178,17 +182,13 @@ fn addresses(cluster: &Cluster, name: &str) -> Vec<(String, u16)> {
             .any(|one| registry::bare(one) == host)
     };
     let mut urls = Vec::new();
-    if name == "docker.io" {
-        urls.extend(
-            registries
-                .mirrors
-                .iter()
-                .map(|mirror| registry::url(mirror)),
-        );
-        urls.push(registry::url(DOCKER));
+    let mirrors = registries.mirrors_of(name).iter();
+    urls.extend(mirrors.map(|mirror| registry::url(mirror)));
+    urls.push(registry::url(if name == DOCKER_HUB {
+        DOCKER
     } else {
-        urls.push(registry::url(name));
-    }
+        name
+    }));
     let plain: Vec<_> = urls
         .iter()
         .map(|url| registry::bare(url))
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::{
         api,
-        plan::{Manifest, Task},
+        plan::{Concurrency, Manifest, Task},
     };
 
     fn cluster(more: &str) -> Cluster {
@@ -289,6 +289,7 @@ spec: {jobTemplate: {spec: {template: {spec: {nodeSelector: {kubernetes.io/os: l
                 title: "theirs".into(),
                 needs: Vec::new(),
                 after: Vec::new(),
+                concurrency: Concurrency::Free,
                 work: Work::Api(ApiWork::Apply(vec![manifest])),
             }],
             notes: Vec::new(),
@@ -325,6 +326,11 @@ spec: {jobTemplate: {spec: {template: {spec: {nodeSelector: {kubernetes.io/os: l
             "near.example 80, far.example 5000, registry-1.docker.io 443"
         );
         assert_eq!(asked(mirrors, "reg.example"), "reg.example 443");
+        let named = "runtime: containerd\nregistry-mirrors: {reg.example: [near.example]}";
+        assert_eq!(
+            asked(named, "reg.example"),
+            "near.example 443, reg.example 443"
+        );
         let insecure = "insecure-registries: ['http://plain.example']";
         assert_eq!(
             asked(insecure, "plain.example"),

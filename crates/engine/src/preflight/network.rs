@@ -94,10 +94,14 @@ fn firewalls(subject: &Subject<'_>, findings: &mut Findings) {
             .as_ref()
             .is_some_and(|firewall| firewall.active == Some(true))
         {
+            let more = match name {
+                "firewalld" => ", and the networks of pods and Services trusted",
+                _ => "",
+            };
             subject.say(
                 findings,
                 (Note, "firewall"),
-                format!("is behind {name}: the ports of its roles will be opened there"),
+                format!("is behind {name}: the ports of its roles will be opened there{more}"),
                 "",
             );
         }

@@ -15,6 +15,7 @@ pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
     container(subject, findings);
     capabilities(subject, findings);
     kernel(subject, findings);
+    cloud_init(subject, findings);
 }
 
 fn architecture(subject: &Subject<'_>, findings: &mut Findings) {
@@ -158,6 +159,19 @@ fn kernel(subject: &Subject<'_>, findings: &mut Findings) {
             (Warning, "kernel"),
             format!("has kernel {release}; Kubernetes is tested from 4.19 on"),
             "install a newer kernel",
+        );
+    }
+}
+
+/// What a machine was made with counts for more than the file by which we tell cloud-init to leave `/etc/hosts` alone.
+fn cloud_init(subject: &Subject<'_>, findings: &mut Findings) {
+    if subject.facts.agents.cloud_init_hosts {
+        subject.say(
+            findings,
+            (Warning, "cloud-init"),
+            "has user or vendor data by which cloud-init writes /etc/hosts at every boot: the cluster's lines would be lost",
+            "take manage_etc_hosts out of these data or set it to false there; or, if cloud-init has nothing more to do on the \
+             machine, make an empty file /etc/cloud/cloud-init.disabled there",
         );
     }
 }

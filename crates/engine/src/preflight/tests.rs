@@ -1,5 +1,6 @@
 //! Each finding, made by changing one thing on a machine that is good.
 
+mod existing_runtime;
 mod fleet;
 mod surroundings;
 
@@ -162,6 +163,9 @@ fn what_a_machine_is() {
         "3.10.0",
         |f| f.kernel = Some("3.10.0-1160.el7".into()),
     );
+    finds("", Warning, "cloud-init", "writes /etc/hosts", |f| {
+        f.agents.cloud_init_hosts = true;
+    });
 }
 
 #[test]

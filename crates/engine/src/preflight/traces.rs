@@ -1,6 +1,6 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
-use hatchery_host::facts::{RuntimeKind as Found, Unit};
+use hatchery_host::facts::{KubernetesTraces, RuntimeKind as Found, Unit};
 use hatchery_spec::cluster::{Role, RuntimeKind};
 
 use super::{
@@ -21,6 +21,16 @@ pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
 
 fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
     let traces = &subject.facts.kubernetes;
+    if is_eggos(traces) {
+        subject.say(
+            findings,
+            (Error, "eggo"),
+            "is part of a cluster that eggo, the program in Go, has made; Hatchery cannot take such a cluster over",
+            "leave the machine to eggo and make the new cluster of other machines; or save what is in the old one, remove it \
+             with that eggo (eggo cleanup --id ID, where /etc/eggo/ID is), and deploy then",
+        );
+        return;
+    }
     let active = traces.units.iter().filter(|(_, unit)| unit.is_active());
     let active: Vec<_> = active.map(|(name, _)| name.as_str()).collect();
     if !active.is_empty() {
@@ -64,6 +74,23 @@ fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
             "remove them there, unless you know that they do no harm",
         );
     }
+}
+
+/// Whether eggo made a cluster of the machine, by the names of its files. Many files of ours have the same names; these
+/// tell them apart also where our own record is lost.
+fn is_eggos(traces: &KubernetesTraces) -> bool {
+    let has = |name: &str| {
+        let mut paths = traces.configuration.iter();
+        paths.any(|path| path.strip_prefix("/etc/kubernetes/") == Some(name))
+    };
+    let node = has("kubelet-bootstrap.kubeconfig");
+    // kubeadm's masters run from manifests, and ours have a policy for the audit.
+    let master = has("controller-manager.conf")
+        && has("encryption-config.yaml")
+        && !has("manifests/kube-apiserver.yaml")
+        && !has("audit-policy.yaml");
+    let load_balancer = has("kube-nginx.conf");
+    node || master || load_balancer
 }
 
 fn runtimes(subject: &Subject<'_>, findings: &mut Findings) {

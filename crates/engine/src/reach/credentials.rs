@@ -42,21 +42,23 @@ impl<'a> Credentials<'a> {
 
     /// The ways in: the key that was named, then the password, then, without such a key, the user's own keys.
     /// A machine is offered no more than it takes, so that a password that is only sudo's harms nothing.
-    pub(super) fn ways(&mut self, access: &Access, problems: &mut Vec<Problem>) -> Vec<Auth> {
-        let key = access
-            .private_key
-            .as_ref()
-            .map(|path| self.key(path).map(Auth::Key));
-        let password = access.password.as_ref();
+    pub(super) fn ways(
+        &mut self,
+        private_key: Option<&KeyPath>,
+        password: Option<&Password>,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Auth> {
+        let key = private_key.map(|path| self.key(path).map(Auth::Key));
         let password = password.map(|password| self.password(password).map(Auth::Password));
         let mut ways = Vec::new();
         for way in [key, password].into_iter().flatten() {
             match way {
                 Ok(way) => ways.push(way),
+                Err(problem) if problems.contains(&problem) => {}
                 Err(problem) => problems.push(problem),
             }
         }
-        if access.private_key.is_none() {
+        if private_key.is_none() {
             ways.extend(self.usual().iter().cloned());
         }
         ways

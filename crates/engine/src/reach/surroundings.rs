@@ -2,6 +2,10 @@
 
 use std::{env, fmt, io, path::PathBuf, sync::Arc};
 
+use hatchery_spec::cluster::Certificates;
+
+use crate::confinement::Launcher;
+
 /// Looks up an environment variable.
 type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -14,6 +18,8 @@ pub struct Surroundings {
     pub user_home: Option<PathBuf>,
     /// Host keys that everybody here trusts.
     pub known_hosts: Vec<PathBuf>,
+    /// How programs of archives are asked for their versions; without it none is run.
+    pub launcher: Option<Launcher>,
     variables: Variables,
 }
 
@@ -24,6 +30,7 @@ impl fmt::Debug for Surroundings {
             .field("home", &self.home)
             .field("user_home", &self.user_home)
             .field("known_hosts", &self.known_hosts)
+            .field("launcher", &self.launcher)
             .finish_non_exhaustive()
     }
 }
@@ -49,8 +56,25 @@ impl Surroundings {
             known_hosts: ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]
                 .map(PathBuf::from)
                 .into(),
+            launcher: None,
             variables: Arc::new(variables),
         }
+    }
+
+    /// The same with a way to run programs of archives.
+    #[must_use]
+    pub fn with_launcher(mut self, launcher: Launcher) -> Self {
+        self.launcher = Some(launcher);
+        self
+    }
+
+    /// The directory of the user's own authorities, where a cluster uses such.
+    ///
+    /// # Errors
+    /// When it is named below a home that there is not.
+    pub fn external_ca(&self, certificates: &Certificates) -> io::Result<Option<PathBuf>> {
+        let path = certificates.external_ca.as_ref();
+        path.map(|path| self.expand(path.as_str())).transpose()
     }
 
     pub(super) fn variable(&self, name: &str) -> Option<String> {

@@ -236,6 +236,52 @@ fn the_way_leads_through_bastions() {
         .map(|hop| (hop.user.as_str(), hop.host.as_str(), hop.port))
         .collect();
     assert_eq!(hops, [("ops", "gate", 22), ("jump", "fd00::9", 2200)]);
-    assert_eq!(ways(&target.jumps[0].auth), ["password x"]);
+    assert_eq!(ways(&target.auth), ["password x"]);
     assert!(!format!("{targets:?}").contains("password x"));
+}
+
+#[test]
+fn a_bastion_gets_its_own_password_or_none() {
+    let place = Place::new();
+    fs::write(place.path().join("key"), "key").unwrap();
+    fs::write(place.path().join("gate"), "key").unwrap();
+    let print = format!("SHA256:{}", "b".repeat(43));
+    let targets = place.targets(&two(
+        &format!(
+            "username: ops\npassword: x\nprivate-key-path: ~/key\nbastion:\n- plain\n- {{host: gate, user: jump, password-env: PW, \
+             private-key-path: ~/gate, host-key: '{print}'}}"
+        ),
+        "",
+    ));
+    let target = &targets[0].0;
+    assert_eq!(ways(&target.auth), ["key", "password x"]);
+    let [plain, gate] = &target.jumps[..] else {
+        panic!("{target:?}")
+    };
+    assert_eq!(ways(&plain.auth), ["key"]);
+    assert!(matches!(plain.host_key, HostKey::Known { .. }));
+    assert_eq!(gate.user, "jump");
+    assert_eq!(ways(&gate.auth), ["gate", "password from the environment"]);
+    assert_eq!(gate.host_key, HostKey::Pinned(vec![print.parse().unwrap()]));
+    let missing = place.errors(&two("bastion: {host: gate, password-env: NOT_THERE}", ""));
+    assert!(
+        missing[0].contains("NOT_THERE") && missing[0].contains("(for m0, w0)"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn strict_checking_records_no_key() {
+    let place = Place::new();
+    let targets = place.targets(&two("host-key-checking: strict\nbastion: gate", ""));
+    let target = &targets[0].0;
+    for host_key in [&target.host_key, &target.jumps[0].host_key] {
+        let HostKey::Known { files, record } = host_key else {
+            panic!("nothing is pinned")
+        };
+        assert_eq!(*record, None);
+        // A key that was accepted before is known.
+        let recorded = place.path().join("home/clusters/demo/known_hosts");
+        assert!(files.contains(&recorded), "{files:?}");
+    }
 }

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::select_ok;
-use hatchery_host::path::Word;
 use hatchery_spec::cluster::Role;
 use time::OffsetDateTime;
 
@@ -11,58 +10,18 @@ use super::Run;
 use crate::{
     api::{self, Access, Address, Api},
     components::control_plane,
-    plan::ApiWork,
 };
 
 /// A master is asked so much later than the one before it, so that the first one answers where it can.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-/// So many kubelets are asked what is wrong; it is mostly the same everywhere.
-const KUBELETS: usize = 3;
-/// Each has so long.
-const ANSWER: Duration = Duration::from_secs(10);
+/// An API server has so long to be ready.
+const READY: Duration = Duration::from_secs(120);
+
+/// A certificate for one session need not outlast the longest run.
+const SESSION: time::Duration = time::Duration::hours(12);
 
 impl Run<'_> {
-    /// How many machines are left out whose nodes the cluster knows.
-    pub(super) async fn absent_nodes(&self, api: &Api) -> Result<usize, api::Error> {
-        if self.missing.is_empty() {
-            return Ok(0);
-        }
-        let name = |place: &usize| self.cluster.machines()[*place].name.as_str();
-        let missing: Vec<_> = self.missing.iter().map(name).collect();
-        let nodes = api.nodes().await?;
-        let absent = nodes
-            .iter()
-            .filter(|node| missing.contains(&node.name.as_str()));
-        Ok(absent.count())
-    }
-
-    /// What kubelets have to say whose nodes were waited for in vain, a line each.
-    pub(super) async fn kubelets(&self, work: &ApiWork, error: &api::Error) -> String {
-        let (ApiWork::Nodes(nodes), api::Error::Deadline { last, .. }) = (work, error) else {
-            return String::new();
-        };
-        let Ok(kubelet) = Word::new("kubelet.service") else {
-            return String::new();
-        };
-        let mut told = String::new();
-        let late = nodes
-            .iter()
-            .filter(|node| last.contains(&format!("{}: ", node.name)));
-        for node in late.take(KUBELETS) {
-            let mut machines = self.cluster.machines().iter();
-            let place = machines.position(|machine| machine.name.as_str() == node.name);
-            let Some(machine) = place.and_then(|place| self.machines.get(place)) else {
-                continue;
-            };
-            let words = machine.last_words(&kubelet, ANSWER).await;
-            for line in words.unwrap_or_default().lines() {
-                told += &format!("\n  kubelet on {}: {line}", node.name);
-            }
-        }
-        told
-    }
-
     /// The cluster's API, by way of the first master that leads there.
     ///
     /// # Errors
@@ -75,7 +34,7 @@ impl Run<'_> {
             let tries = (0..).zip(masters).map(|(turn, (place, _))| {
                 Box::pin(async move {
                     tokio::time::sleep(HEAD_START * turn).await;
-                    self.api_by(place, step).await
+                    self.api_by(place, READY, step).await
                 })
             });
             // Every cluster has a master.
@@ -84,15 +43,18 @@ impl Run<'_> {
         self.api.get_or_try_init(connect).await
     }
 
-    async fn api_by(
+    /// The API of one master, when it answers within this time.
+    pub(super) async fn api_by(
         &self,
         place: usize,
+        deadline: Duration,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Api, api::Error> {
+        let administrator = control_plane::administrator().lasting(SESSION);
         let leaf = self
             .authorities
             .cluster
-            .issue(&control_plane::administrator(), OffsetDateTime::now_utc());
+            .issue(&administrator, OffsetDateTime::now_utc());
         let leaf = leaf.map_err(|error| api::Error::Credentials {
             what: "the cluster's authority",
             reason: error.to_string(),
@@ -103,7 +65,7 @@ impl Run<'_> {
             authority_pem: self.authorities.cluster.cert_pem().to_owned(),
             admin: leaf,
         })?;
-        api.ready(Duration::from_secs(120), step).await?;
+        api.ready(deadline, step).await?;
         Ok(api)
     }
 }

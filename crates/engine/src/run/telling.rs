@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Failure, Outcome, Run};
 use crate::{
     event::{Event, Share},
-    plan::{Plan, Work},
+    plan::Plan,
 };
 
 impl Run<'_> {
@@ -24,16 +24,24 @@ impl Run<'_> {
         });
     }
 
+    /// The machine that a task is about, also by way of its node.
     pub(super) fn place(plan: &Plan, number: usize) -> Option<usize> {
-        match &plan.tasks[number].work {
-            Work::Machine { machine, .. } => Some(*machine),
-            Work::Api(_) => None,
-        }
+        plan.tasks[number].subject().machine()
     }
 
     pub(super) fn name(&self, plan: &Plan, number: usize) -> Option<String> {
         let place = Self::place(plan, number)?;
         Some(self.cluster.machines()[place].name.to_string())
+    }
+
+    /// The user wanted to stop before it was done.
+    pub(super) fn give_up(&self, plan: &Plan, number: usize, outcome: &mut Outcome) {
+        outcome.left += 1;
+        (self.tell)(Event::Stopped {
+            task: number,
+            title: plan.tasks[number].title.clone(),
+            machine: self.name(plan, number),
+        });
     }
 
     pub(super) fn skip(&self, plan: &Plan, number: usize, because: &str, outcome: &mut Outcome) {
@@ -45,9 +53,9 @@ impl Run<'_> {
             because: because.to_owned(),
         });
         outcome.failed.push(Failure {
+            subject: plan.tasks[number].subject(),
             title,
-            machine: Self::place(plan, number),
-            reason: format!("not begun, since it needs “{because}”"),
+            reason: format!("not begun, since “{because}” is not done"),
             remedy: None,
             begun: false,
         });
@@ -70,8 +78,8 @@ impl Run<'_> {
             remedy: remedy.clone(),
         });
         outcome.failed.push(Failure {
+            subject: plan.tasks[number].subject(),
             title,
-            machine: Self::place(plan, number),
             reason,
             remedy,
             begun: true,

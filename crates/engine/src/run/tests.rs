@@ -1,3 +1,5 @@
+mod one_by_one;
+
 use std::sync::Mutex as StdMutex;
 
 use hatchery_host::{
@@ -9,10 +11,11 @@ use hatchery_host::{
 };
 use hatchery_spec::{Input, read};
 use tempfile::TempDir;
+use time::OffsetDateTime;
 
 use super::*;
 use crate::{
-    plan::{Task, TaskId},
+    plan::{Concurrency, Task, TaskId},
     state::{Directory, Holder, Store as _, nobody},
     wish::Wish,
 };
@@ -28,14 +31,17 @@ struct Place {
 impl Place {
     async fn new() -> Self {
         let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\nworkers: [{name: w0, ip: 10.0.0.2}]\n";
+        Self::with(text, vec![Memory::new("m0"), Memory::new("w0")]).await
+    }
+
+    async fn with(text: &str, memories: Vec<Memory>) -> Self {
         let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
         let cluster = cluster.unwrap();
         let home = TempDir::new().unwrap();
         let store = Directory::new(home.path(), &cluster.id);
         let now = OffsetDateTime::now_utc();
         let lock = store.lock(Holder::this_process("test", now)).await.unwrap();
-        let made = Authorities::load_or_create(&store, &lock, &cluster.certificates, now).await;
-        let memories = vec![Memory::new("m0"), Memory::new("w0")];
+        let made = Authorities::load_or_create(&store, &lock, false, None, now).await;
         let machine = |memory: &Memory| {
             let identity = nobody(&cluster.id);
             Arc::new(Machine::new(
@@ -46,7 +52,7 @@ impl Place {
         };
         Self {
             machines: memories.iter().map(machine).collect(),
-            managed: vec![Managed::default(); 2],
+            managed: vec![Managed::default(); memories.len()],
             authorities: made.unwrap(),
             memories,
             cluster,
@@ -61,9 +67,10 @@ fn task(machine: usize, part: &str, needs: &[usize]) -> Task {
         access: Access::root(0o644).unwrap(),
     });
     Task {
-        title: format!("{}: {part}", ["m0", "w0"][machine]),
+        title: format!("{}: {part}", ["m0", "w0", "w1"][machine]),
         needs: needs.iter().map(|number| TaskId(*number)).collect(),
         after: Vec::new(),
+        concurrency: Concurrency::Free,
         work: Work::Machine {
             machine,
             owner: Word::new(part).unwrap(),

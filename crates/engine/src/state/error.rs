@@ -51,6 +51,12 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A value in a form that only a later release knows.
+    #[snafu(display("{place} was written by a later release of Hatchery"))]
+    Newer {
+        /// Where it is.
+        place: String,
+    },
     /// What is remembered under a cluster's name is another cluster.
     #[snafu(display("{place} is of the cluster {found}, not of {wanted}"))]
     OtherCluster {
@@ -82,6 +88,7 @@ impl Error {
             }
             Self::Conflict { .. } => "run the command again".to_owned(),
             Self::Damaged { .. } => "restore it from a backup".to_owned(),
+            Self::Newer { .. } => "use that release, or a later one".to_owned(),
             Self::OtherCluster { found, .. } => format!(
                 "a cluster cannot be renamed or copied by its directory: use cluster-id {found}, or move the directory away"
             ),

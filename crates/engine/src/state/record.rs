@@ -1,20 +1,88 @@
-//! Which cluster this is: a name that people chose, and an id that no other cluster has.
+//! Which cluster this is: a name that people chose, and an id that no other cluster has; and what was made of it so far.
 
 use hatchery_host::{path::Word, script::Identity};
-use hatchery_spec::value::Name;
+use hatchery_spec::{
+    cluster::{Machine, Role},
+    value::{Name, Version},
+};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::{Error, Expected, Key, Store};
+use super::{Claim, Error, Expected, Key, Lock, Store};
+use crate::{package::Release, versions::Versions};
 
-/// Which cluster this is.
+/// The form in which records are written. The first form had id, name and time of making only.
+const FORMAT: u32 = 2;
+
+/// Which cluster this is, and what was made of it so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
+    #[serde(default = "first_format")]
+    format: u32,
     uid: Uid,
     name: Word,
     #[serde(with = "time::serde::rfc3339")]
     created: OffsetDateTime,
+    /// Whether its control plane was ever begun. From then on etcd has data that belongs to somebody.
+    #[serde(default)]
+    pub formed: bool,
+    /// Whether its removal was begun, and masters or etcd members are not clean yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removing: bool,
+    /// What the last run that touched machines brought to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Brought>,
+    /// Every machine that may hold something of the cluster; `None` in a record of the first form.
+    #[serde(default)]
+    pub machines: Option<Vec<Claim>>,
+}
+
+fn first_format() -> u32 {
+    1
+}
+
+/// Versions as they are remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brought {
+    kubernetes: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    etcd: Option<String>,
+}
+
+impl Brought {
+    /// What is about to be brought to machines that have this. What is not known of the new is still true of the old.
+    pub fn next(known: Option<&Self>, versions: &Versions) -> Self {
+        let wanted = versions.kubernetes;
+        let same = known.and_then(Self::kubernetes).filter(|known| {
+            wanted.patch.is_none() && (known.major, known.minor) == (wanted.major, wanted.minor)
+        });
+        let etcd = versions.etcd.or_else(|| known?.etcd());
+        Self {
+            kubernetes: same.unwrap_or(wanted).to_string(),
+            etcd: etcd.map(|release| release.to_string()),
+        }
+    }
+
+    /// What an API server says of itself, such as `v1.37.0`.
+    pub fn said(kubernetes: &str) -> Self {
+        Self {
+            kubernetes: kubernetes.to_owned(),
+            etcd: None,
+        }
+    }
+
+    /// That of Kubernetes, unless it cannot be read.
+    pub fn kubernetes(&self) -> Option<Version> {
+        // An API server of a distribution says v1.37.0+k3s1.
+        let end = self.kubernetes.find(['+', '-']);
+        Version::parse(&self.kubernetes[..end.unwrap_or(self.kubernetes.len())]).ok()
+    }
+
+    /// That of etcd, where it was known.
+    pub fn etcd(&self) -> Option<Release> {
+        Release::parse(self.etcd.as_deref()?).ok()
+    }
 }
 
 /// 128 random bits in hexadecimal.
@@ -68,6 +136,9 @@ impl Record {
                     problem: error.to_string(),
                 }
             })?;
+        if record.format > FORMAT {
+            return Err(Error::Newer { place: place() });
+        }
         if record.name() != name.as_str() {
             return Err(Error::OtherCluster {
                 place: place(),
@@ -105,9 +176,14 @@ impl Record {
     /// When the system gives no random numbers.
     pub fn new(name: &Name, now: OffsetDateTime) -> Result<Self, Error> {
         Ok(Self {
+            format: FORMAT,
             uid: Uid::random()?,
             name: nobody(name).cluster_name,
             created: now.truncate_to_second(),
+            formed: false,
+            removing: false,
+            versions: None,
+            machines: Some(Vec::new()),
         })
     }
 
@@ -116,14 +192,31 @@ impl Record {
     /// # Errors
     /// When it cannot be written, or there is one.
     pub async fn keep(&self, store: &dyn Store) -> Result<(), Error> {
+        self.write(store, Expected::Nothing).await
+    }
+
+    /// Writes it in place of what was there, for whoever holds the cluster's lock. When it returns, it outlives a power
+    /// cut.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn save(&self, store: &dyn Store, _lock: &Lock) -> Result<(), Error> {
+        self.write(store, Expected::Anything).await
+    }
+
+    async fn write(&self, store: &dyn Store, expected: Expected) -> Result<(), Error> {
         let damaged = |error: serde_json::Error| Error::Damaged {
             place: store.place(Key::CLUSTER),
             problem: error.to_string(),
         };
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(damaged)?;
+        let current = Self {
+            format: FORMAT,
+            ..self.clone()
+        };
+        let mut bytes = serde_json::to_vec_pretty(&current).map_err(damaged)?;
         bytes.push(b'\n');
         store
-            .write(Key::CLUSTER, SecretSlice::from(bytes), Expected::Nothing)
+            .write(Key::CLUSTER, SecretSlice::from(bytes), expected)
             .await
             .map(drop)
     }
@@ -141,6 +234,46 @@ impl Record {
     /// When it was first heard of.
     pub fn created(&self) -> OffsetDateTime {
         self.created
+    }
+
+    /// The machines that may hold something of the cluster.
+    pub fn claims(&self) -> &[Claim] {
+        self.machines.as_deref().unwrap_or_default()
+    }
+
+    /// Fills in what a record of the first form does not say: machines as its deploy file names them, and whether its API
+    /// ever answered.
+    pub fn complete(&mut self, machines: Vec<Claim>, formed: bool) {
+        if self.machines.is_none() {
+            self.machines = Some(machines);
+            self.formed |= formed;
+        }
+    }
+
+    /// Claims machines, with the roles that they are to have, beside those that are claimed already.
+    pub fn claim<'a>(&mut self, machines: impl IntoIterator<Item = &'a Machine>) {
+        self.format = FORMAT;
+        let claims = self.machines.get_or_insert_default();
+        for machine in machines {
+            let claim = Claim::on(machine);
+            match claims.iter_mut().find(|known| known.is_on(machine)) {
+                Some(known) => *known = claim,
+                None => claims.push(claim),
+            }
+        }
+    }
+
+    /// Gives up all claims but these. Without masters and etcd members there is no cluster any more that could be harmed.
+    pub fn release(&mut self, is_left: impl Fn(&Claim) -> bool) {
+        self.format = FORMAT;
+        let claims = self.machines.get_or_insert_default();
+        claims.retain(is_left);
+        if !claims
+            .iter()
+            .any(|claim| claim.has(Role::Master) || claim.has(Role::Etcd))
+        {
+            (self.formed, self.removing, self.versions) = (false, false, None);
+        }
     }
 
     /// For whom machines are held.

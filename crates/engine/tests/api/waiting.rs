@@ -41,17 +41,16 @@ async fn say(api: &Api, name: &str, status: &str, message: &str) {
 }
 
 const EXPECTED: [&str; 3] = [
-    "1 of 2 nodes Ready; wait-2: not registered",
-    "1 of 2 nodes Ready; wait-2: says nothing yet",
-    "1 of 2 nodes Ready; wait-2: NetworkPluginNotReady",
+    "not registered",
+    "says nothing yet",
+    "NetworkPluginNotReady",
 ];
 
 #[tokio::test]
-async fn nodes_become_ready_one_by_one() {
+async fn a_node_becomes_ready_and_nobody_waits_for_another() {
     let api = api().await;
     make_node(&api, "wait-1").await;
     say(&api, "wait-1", "True", "").await;
-    let names = ["wait-1", "wait-2"].map(str::to_owned);
     let heard = Mutex::new(Vec::new());
     let watch = |text: &str| heard.lock().unwrap().push(text.to_owned());
     let steps = async {
@@ -61,6 +60,7 @@ async fn nodes_become_ready_one_by_one() {
             }
         };
         until(EXPECTED[0]).await;
+        api.node_ready("wait-1", LONG, &|_| {}).await.unwrap();
         make_node(&api, "wait-2").await;
         until(EXPECTED[1]).await;
         let message = "network not ready: reason:NetworkPluginNotReady message:x";
@@ -69,28 +69,24 @@ async fn nodes_become_ready_one_by_one() {
         say(&api, "wait-2", "True", "").await;
         Instant::now()
     };
-    let (waited, said) = tokio::join!(api.nodes_ready(&names, LONG, &watch), steps);
+    let (waited, said) = tokio::join!(api.node_ready("wait-2", LONG, &watch), steps);
     waited.unwrap();
     assert!(
         said.elapsed() < Duration::from_secs(5),
         "{:?}",
         said.elapsed()
     );
-    let mut heard = heard.into_inner().unwrap();
-    // The API server may remember the first node a moment late.
-    heard.retain(|text| !text.starts_with("0 of 2"));
-    assert_eq!(heard, EXPECTED);
+    assert_eq!(heard.into_inner().unwrap(), EXPECTED);
 }
 
 #[tokio::test]
 async fn the_deadline_tells_what_is_missing() {
     let (api, begin) = (api().await, Instant::now());
-    let names = ["nobody".to_owned()];
     let short = Duration::from_secs(1);
-    let error = api.nodes_ready(&names, short, &|_| {}).await.unwrap_err();
+    let error = api.node_ready("nobody", short, &|_| {}).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "waited 1 s for nodes to be Ready (nobody): 0 of 1 nodes Ready; nobody: not registered"
+        "waited 1 s for node nobody to be Ready: not registered"
     );
     assert!(begin.elapsed() < Duration::from_secs(5));
 }
@@ -108,7 +104,7 @@ async fn workloads_are_rolled_out() {
     let short = Duration::from_millis(200);
     let judged = async |kind| {
         let result = api
-            .rolled_out(kind, &namespace, "it", 0, short, &|_| {})
+            .rolled_out(kind, &namespace, "it", &[], short, &|_| {})
             .await;
         result.map_err(|error| error.to_string())
     };

@@ -2,8 +2,15 @@
 
 use std::{fs, path::Path};
 
-use hatchery_engine::plan::{ApiWork, Plan, Work};
-use hatchery_spec::{Cluster, Input, inventory};
+use hatchery_engine::plan::{ApiWork, Concurrency, Lane, Plan, Work};
+use hatchery_host::machine::{Managed, ManagedResource};
+use hatchery_pki::{AUTHORITY_LIFETIME, Authority, LEAF_LIFETIME, Request};
+use hatchery_spec::{
+    Cluster, Input,
+    cluster::{Machine, Role},
+    inventory,
+};
+use time::Duration;
 
 use super::{ground, text};
 
@@ -53,11 +60,15 @@ fn everything_on_one_machine() {
     ));
     insta::assert_snapshot!(text::short(&plan));
     // Pods have nowhere else to go.
-    let nodes = plan.tasks.iter().find_map(|task| match &task.work {
-        Work::Api(ApiWork::Nodes(nodes)) => Some(nodes),
-        _ => None,
-    });
-    assert!(nodes.unwrap().iter().all(|node| node.taints.is_empty()));
+    let nodes: Vec<_> = plan
+        .tasks
+        .iter()
+        .filter_map(|task| match &task.work {
+            Work::Api(ApiWork::Node(node)) => Some(node),
+            _ => None,
+        })
+        .collect();
+    assert!(!nodes.is_empty() && nodes.iter().all(|node| node.taints.is_empty()));
 }
 
 const HIGHLY_AVAILABLE: &str = "cluster-id: ha
@@ -201,9 +212,11 @@ fn without(name: &str) -> (Plan, Vec<String>) {
         .map(|(place, _)| (place, (facts.clone(), Default::default())))
         .collect();
     let plan = hatchery_engine::plan::make(&hatchery_engine::plan::Basis {
+        now: ground::NOW,
         cluster: &cluster,
         versions: &versions,
         sites: &sites,
+        managed: &[],
         manifests: &[],
         images: &[],
     })
@@ -222,7 +235,13 @@ fn a_machine_that_did_not_answer_is_left_out() {
     let (plan, gone) = without("w1");
     assert_eq!(
         gone,
-        ["w1: prepare", "w1: pods", "w1: runtime", "w1: worker"]
+        [
+            "w1: prepare",
+            "w1: pods",
+            "w1: runtime",
+            "w1: worker",
+            "w1: node ready"
+        ]
     );
     // The others still know it by name.
     assert!(text::short(&plan).contains("hosts entry 192.168.0.5 w1"));
@@ -238,9 +257,9 @@ fn without_the_first_master_the_second_one_leads_to_the_api() {
     );
     let find = |title: &str| plan.tasks.iter().position(|task| task.title == title);
     let second = find("m1: master").unwrap();
-    let dns = &plan.tasks[find("cluster DNS").unwrap()];
+    let api = &plan.tasks[find("API ready").unwrap()];
     assert_eq!(
-        dns.needs.iter().map(|id| id.0).collect::<Vec<_>>(),
+        api.needs.iter().map(|id| id.0).collect::<Vec<_>>(),
         [second]
     );
 }
@@ -248,12 +267,191 @@ fn without_the_first_master_the_second_one_leads_to_the_api() {
 #[test]
 fn without_the_load_balancer_nobody_waits_for_nodes() {
     let (plan, gone) = without("lb");
-    let expected = [
-        "lb: prepare",
-        "lb: load-balancer",
-        "nodes ready",
-        "pods ready",
-    ];
+    let expected = ["lb: prepare", "lb: load-balancer"];
+    let (gone, waits): (Vec<_>, Vec<_>) = gone
+        .into_iter()
+        .partition(|title| title.starts_with("lb: "));
     assert_eq!(gone, expected);
+    assert_eq!(waits.len(), 6, "{waits:?}");
+    assert!(
+        waits.iter().all(|title| title.ends_with(" ready")),
+        "{waits:?}"
+    );
     assert!(plan.notes[0].contains("without the load balancer lb"));
+}
+
+/// What machines have of ours on which these services run, except on some.
+fn running(cluster: &Cluster, stopped: &[&str]) -> Vec<Managed> {
+    let unit = |name: &str, machine: &Machine| {
+        let is_stopped = stopped.contains(&machine.name.as_str());
+        let state = if is_stopped {
+            "inactive,enabled"
+        } else {
+            "active,enabled"
+        };
+        ManagedResource {
+            kind: "unit".into(),
+            name: name.into(),
+            state: Some(state.into()),
+            size: None,
+            put: None,
+            text: None,
+            owners: Vec::new(),
+        }
+    };
+    let managed = |machine: &Machine| {
+        let mut resources = Vec::new();
+        if machine.is(Role::Etcd) {
+            resources.push(unit("etcd.service", machine));
+        }
+        if machine.is(Role::Master) {
+            resources.push(unit("kube-apiserver.service", machine));
+        }
+        Managed {
+            cluster: None,
+            resources,
+        }
+    };
+    cluster.machines().iter().map(managed).collect()
+}
+
+fn planned_for(stopped: &[&str]) -> Plan {
+    planned_of(HIGHLY_AVAILABLE, stopped)
+}
+
+fn planned_of(text: &str, stopped: &[&str]) -> Plan {
+    let cluster = ground::cluster(text);
+    let managed = running(&cluster, stopped);
+    planned_from(&cluster, &managed)
+}
+
+fn planned_from(cluster: &Cluster, managed: &[Managed]) -> Plan {
+    let (versions, facts) = (ground::versions("1.37.0"), ground::real_machine());
+    let plan = ground::plan_for(cluster, &versions, &facts, managed);
+    hold(&plan);
+    plan
+}
+
+/// A member that is restarted with a new certificate hears nothing from members whose own have ended.
+#[test]
+fn members_whose_certificates_have_ended_get_new_ones_together() {
+    let cluster = ground::cluster(HIGHLY_AVAILABLE);
+    let authority = Authority::new("etcd-ca", AUTHORITY_LIFETIME, ground::NOW).unwrap();
+    let lane = Concurrency::OneByOne(Lane::Etcd);
+    for (ended, expected) in [
+        (0, [lane; 3]),
+        // The others are a majority.
+        (1, [lane; 3]),
+        (2, [Concurrency::Together, Concurrency::Together, lane]),
+        (3, [Concurrency::Together; 3]),
+    ] {
+        let mut managed = running(&cluster, &[]);
+        for (place, one) in managed.iter_mut().take(3).enumerate() {
+            let begin = match place < ended {
+                true => ground::NOW - Duration::days(366),
+                false => ground::NOW - Duration::days(30),
+            };
+            let request = Request::server_and_client("member").lasting(LEAF_LIFETIME);
+            let leaf = authority.issue(&request, begin).unwrap();
+            one.resources.push(ManagedResource {
+                kind: "file".into(),
+                name: "/etc/kubernetes/pki/etcd/peer.crt".into(),
+                state: None,
+                size: None,
+                put: None,
+                text: Some(leaf.cert_pem),
+                owners: Vec::new(),
+            });
+        }
+        let plan = planned_from(&cluster, &managed);
+        let members = plan.tasks.iter();
+        let members = members.filter(|task| task.title.ends_with(": etcd"));
+        let mut found: Vec<_> = members
+            .map(|task| (&task.title, task.concurrency))
+            .collect();
+        found.sort_by_key(|(title, _)| title.as_str());
+        let found: Vec<_> = found.into_iter().map(|(_, how)| how).collect();
+        assert_eq!(found, expected, "{ended}");
+    }
+}
+
+/// Only what waits for what.
+fn order(plan: &Plan) -> String {
+    let text = text::short(plan);
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with('#')).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn a_cluster_that_lives_is_changed_one_machine_after_the_other() {
+    insta::assert_snapshot!(order(&planned_for(&[])));
+    // When it is made, nobody waits for a turn.
+    let made = planned(HIGHLY_AVAILABLE);
+    assert!(
+        made.tasks
+            .iter()
+            .all(|task| !task.concurrency.is_one_by_one())
+    );
+    let together = made
+        .tasks
+        .iter()
+        .filter(|task| task.concurrency == Concurrency::Together);
+    assert_eq!(together.count(), 3);
+}
+
+/// What a package's script does to the service is done to one machine at a time.
+#[test]
+fn packages_come_to_running_members_one_by_one() {
+    let install = "install: {etcd: [{name: etcd, type: repo}], kubernetes-master: [{name: kubernetes-master, type: repo}]}\n";
+    let of_repository = format!("{HIGHLY_AVAILABLE}{install}");
+    let separate = of_repository.clone() + "etcds: [{name: e0, ip: 192.168.0.6}]\n";
+    for (text, stopped, lane) in [
+        (&of_repository, &[][..], Some(Lane::Etcd)),
+        (&of_repository, &["m0"][..], None),
+        (&separate, &[][..], Some(Lane::ControlPlane)),
+    ] {
+        let plan = planned_of(text, stopped);
+        let of = |title: &str| {
+            let mut tasks = plan.tasks.iter();
+            let task = tasks.find(|task| task.title == title)?;
+            Some(task.concurrency)
+        };
+        assert_eq!(
+            of("m0: packages"),
+            lane.map(Concurrency::OneByOne),
+            "{text}"
+        );
+        assert_eq!(of("m0: prepare"), Some(Concurrency::Free), "{text}");
+        assert_eq!(of("w0: packages"), None);
+    }
+}
+
+#[test]
+fn members_and_masters_that_do_not_run_come_before_the_others_are_restarted() {
+    let plan = planned_for(&["m1"]);
+    let find = |title: &str| {
+        let mut tasks = plan.tasks.iter();
+        tasks.position(|task| task.title == title).unwrap()
+    };
+    let task = |title: &str| &plan.tasks[find(title)];
+    let after = |title: &str| task(title).after.iter().map(|id| id.0).collect::<Vec<_>>();
+    assert_eq!(task("m1: etcd").concurrency, Concurrency::Together);
+    assert_eq!(task("m1: master").concurrency, Concurrency::Free);
+    for member in ["m0: etcd", "m2: etcd"] {
+        let lane = Concurrency::OneByOne(Lane::Etcd);
+        assert_eq!(task(member).concurrency, lane, "{member}");
+        assert_eq!(after(member), [find("m1: etcd")], "{member}");
+    }
+    for master in ["m0: master", "m2: master"] {
+        let lane = Concurrency::OneByOne(Lane::ControlPlane);
+        assert_eq!(task(master).concurrency, lane, "{master}");
+        assert!(after(master).contains(&find("m1: master")), "{master}");
+    }
+    // When none runs, none can be restarted one by one: they wait for each other.
+    let plan = planned_for(&["m0", "m1", "m2"]);
+    assert!(
+        plan.tasks
+            .iter()
+            .all(|task| !task.concurrency.is_one_by_one())
+    );
 }

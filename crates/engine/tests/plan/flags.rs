@@ -155,7 +155,7 @@ fn programs_know_their_flags() {
 #[test]
 fn configuration_files_have_known_keys() {
     let files = [
-        ("kubelet_config.yaml", "kubelet-configuration"),
+        ("kubelet/config.yaml", "kubelet-configuration"),
         ("kube-proxy-config.yaml", "kube-proxy-configuration"),
     ];
     for version in TYPES {

@@ -13,6 +13,7 @@ use hatchery_engine::{
 use hatchery_host::{
     content::Content,
     facts::{self, CgroupVersion, Facts},
+    machine::Managed,
 };
 use hatchery_spec::{
     Cluster, Input,
@@ -20,6 +21,11 @@ use hatchery_spec::{
     read,
     value::Version,
 };
+use time::OffsetDateTime;
+
+/// When plans are made.
+pub(crate) const NOW: OffsetDateTime =
+    OffsetDateTime::UNIX_EPOCH.saturating_add(time::Duration::days(20_600));
 
 const DEBIAN: &[u8] = include_bytes!("../../../host/src/facts/answers/debian.txt");
 
@@ -70,6 +76,16 @@ pub(crate) fn versions(kubernetes: &str) -> Versions {
 
 /// The plan for machines that are all alike and bring nothing with them but what repositories have.
 pub(crate) fn plan(cluster: &Cluster, versions: &Versions, facts: &Facts) -> Plan {
+    plan_for(cluster, versions, facts, &[])
+}
+
+/// The same for machines that have something of ours already.
+pub(crate) fn plan_for(
+    cluster: &Cluster,
+    versions: &Versions,
+    facts: &Facts,
+    managed: &[Managed],
+) -> Plan {
     let bundles = Bundles::default();
     let mut without_scripts = cluster.clone();
     for items in without_scripts.packages.lists.values_mut() {
@@ -88,9 +104,11 @@ pub(crate) fn plan(cluster: &Cluster, versions: &Versions, facts: &Facts) -> Pla
         })
         .collect();
     let basis = Basis {
+        now: NOW,
         cluster,
         versions,
         sites: &sites,
+        managed,
         manifests: &[],
         images: &[],
     };

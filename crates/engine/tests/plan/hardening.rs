@@ -1,7 +1,7 @@
 //! What is checked of a cluster by those who check clusters: file modes, nothing open that need not be.
 
 use hatchery_engine::wish::Wish;
-use hatchery_host::operation::Operation;
+use hatchery_host::{facts::Agents, operation::Operation};
 use serde_json::Value;
 
 use super::{
@@ -59,15 +59,173 @@ fn files_of_kubernetes_are_roots_alone() {
 }
 
 #[test]
-fn data_of_etcd_is_roots_alone() {
+fn data_of_etcd_is_its_users_alone() {
     let plan = plan(BASE, "1.37");
-    let mode = wishes(&plan).find_map(|wish| match wish {
+    let access = wishes(&plan).find_map(|wish| match wish {
         Wish::Operation(Operation::Directory(one)) if one.path.as_str() == "/var/lib/etcd" => {
-            Some(one.access.mode.bits())
+            Some(one.access.clone())
         }
         _ => None,
     });
-    assert_eq!(mode, Some(0o700));
+    let access = access.unwrap();
+    assert_eq!(access.mode.bits(), 0o700);
+    assert_eq!(
+        (access.owner.as_str(), access.group.as_str()),
+        ("etcd", "etcd")
+    );
+    // Its keys stay root's; it reads copies that no other user can.
+    let files = text::rendered(&plan);
+    let unit = file(&files, "/etcd.service");
+    for line in [
+        "User=etcd",
+        "RuntimeDirectory=etcd",
+        "RuntimeDirectoryMode=0700",
+    ] {
+        assert!(unit.lines().any(|found| found == line), "{line}\n{unit}");
+    }
+    let conf = file(&files, "/etcd.conf");
+    assert!(
+        conf.contains("ETCD_KEY_FILE=\"/run/etcd/server.key\""),
+        "{conf}"
+    );
+}
+
+#[test]
+fn coredns_is_nobodys_resolver_but_the_clusters() {
+    let cluster = format!("{BASE}network: {{podcidr: 10.77.0.0/16}}\n");
+    let plan = plan(&cluster, "1.37");
+    let files = text::rendered(&plan);
+    let corefile = file(&files, "/Corefile");
+    for line in [
+        "bind 192.168.0.1",
+        "allow net 10.77.0.0/16 10.32.0.0/16 192.168.0.1/32 192.168.0.2/32",
+        "block",
+        "health 127.0.0.1:8080",
+        "ready 127.0.0.1:8181",
+        "prometheus 192.168.0.1:9153",
+        "kubeconfig /run/coredns/coredns.conf default",
+    ] {
+        let has = corefile.lines().any(|found| found.trim() == line);
+        assert!(has, "{line}\n{corefile}");
+    }
+    let unit = file(&files, "/coredns.service");
+    for line in ["User=coredns", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE"] {
+        assert!(unit.lines().any(|found| found == line), "{line}\n{unit}");
+    }
+    let config = file(&files, "/coredns.conf");
+    assert!(
+        config.contains("client-key: /run/coredns/coredns.key"),
+        "{config}"
+    );
+}
+
+/// A systemd that cannot prepare a service as root and run it as another runs it as root.
+#[test]
+fn an_old_systemd_is_asked_for_nothing_it_does_not_know() {
+    let mut facts = ground::real_machine();
+    facts.init.systemd.as_mut().unwrap().version = Some(219);
+    let cluster = ground::cluster(BASE);
+    let plan = ground::plan(&cluster, &ground::versions("1.20"), &facts);
+    let files = text::rendered(&plan);
+    for unit in ["/etcd.service", "/coredns.service"] {
+        let text = file(&files, unit);
+        assert!(!text.contains("User=") && !text.contains("=+"), "{text}");
+    }
+    assert!(
+        file(&files, "/etcd.conf")
+            .contains("ETCD_KEY_FILE=\"/etc/kubernetes/pki/etcd/server.key\"")
+    );
+    assert!(file(&files, "/coredns.conf").contains("client-key: /etc/kubernetes/pki/coredns.key"));
+    assert!(!text::short(&plan).contains("  user "));
+}
+
+/// Where tools look for them; the names that eggo gave them lead there.
+#[test]
+fn kubelets_files_are_where_they_are_looked_for() {
+    let plan = plan(BASE, "1.37");
+    let links: Vec<_> = wishes(&plan)
+        .filter_map(|wish| match wish {
+            Wish::Operation(Operation::Link(link)) => Some((link.path.as_str(), &*link.target)),
+            _ => None,
+        })
+        .take(2)
+        .collect();
+    let expected = [
+        (
+            "/etc/kubernetes/kubelet_config.yaml",
+            "/var/lib/kubelet/config.yaml",
+        ),
+        (
+            "/etc/kubernetes/kubelet.kubeconfig",
+            "/etc/kubernetes/kubelet.conf",
+        ),
+    ];
+    assert_eq!(links, expected);
+    let unit = file(&text::rendered(&plan), "/kubelet.service");
+    for flag in [
+        "--config=/var/lib/kubelet/config.yaml",
+        "--kubeconfig=/etc/kubernetes/kubelet.conf",
+    ] {
+        assert!(unit.contains(flag), "{unit}");
+    }
+}
+
+#[test]
+fn agents_of_the_machine_leave_nodes_alone() {
+    let mut facts = ground::real_machine();
+    let cluster = ground::cluster(BASE);
+    let versions = ground::versions("1.37");
+    let plain = text::short(&ground::plan(&cluster, &versions, &facts));
+    assert!(
+        !plain.contains("cloud") && !plain.contains("NetworkManager"),
+        "{plain}"
+    );
+    facts.agents = Agents {
+        network_manager: true,
+        cloud_init: true,
+        cloud_init_hosts: false,
+    };
+    let plan = ground::plan(&cluster, &versions, &facts);
+    let files = text::rendered(&plan);
+    let network = file(&files, "/NetworkManager/conf.d/90-hatchery.conf");
+    for device in ["cali*", "flannel*", "cni*", "veth*", "vxlan.calico"] {
+        assert!(
+            network.contains(&format!("interface-name:{device}")),
+            "{network}"
+        );
+    }
+    let cloud = file(&files, "/cloud.cfg.d/99-hatchery.cfg");
+    let cloud: Value = serde_saphyr::from_str(&cloud).unwrap();
+    assert_eq!(cloud["manage_etc_hosts"], false);
+    assert!(text::short(&plan).contains("step network-manager"));
+}
+
+/// firewalld drops what comes from pods, unless it knows their networks.
+#[test]
+fn networks_of_pods_and_services_are_trusted_where_pods_run() {
+    let cluster = "cluster-id: one\nruntime: containerd\nmasters: [{name: m0, ip: 192.168.0.1}]\n\
+        workers: [{name: w0, ip: 192.168.0.2}]\nnetwork: {podcidr: 10.77.0.0/16}\n";
+    let plan = plan(cluster, "1.37");
+    let trusted: Vec<_> = plan
+        .tasks
+        .iter()
+        .filter(|task| text::one(task).contains("trusted network"))
+        .map(|task| task.title.clone())
+        .collect();
+    assert_eq!(trusted, ["w0: prepare"]);
+    let short = text::short(&plan);
+    assert!(
+        short.contains("trusted network 10.77.0.0/16\n  trusted network 10.32.0.0/16"),
+        "{short}"
+    );
+    let addresses: Vec<_> = wishes(&plan)
+        .filter_map(|wish| match wish {
+            Wish::Operation(Operation::Firewall(wall)) => wall.address,
+            _ => None,
+        })
+        .collect();
+    assert!(addresses.contains(&"192.168.0.1".parse().unwrap()));
+    assert!(addresses.contains(&"192.168.0.2".parse().unwrap()));
 }
 
 #[test]
@@ -82,11 +240,12 @@ fn the_api_server_is_closed() {
             "--audit-log-path=/var/log/kubernetes/audit/audit.log",
             "--audit-policy-file=/etc/kubernetes/audit-policy.yaml",
             "--authorization-mode=Node,RBAC",
-            "--client-ca-file=/etc/kubernetes/pki/ca.crt",
+            "--client-ca-file=/etc/kubernetes/pki/ca-signer.crt",
             "--enable-admission-plugins=NodeRestriction",
             "--encryption-provider-config=/etc/kubernetes/encryption-config.yaml",
             "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
             "--profiling=false",
+            "--service-account-extend-token-expiration=false",
             "--tls-min-version=VersionTLS12",
         ] {
             assert!(unit.contains(flag), "{version}: no {flag}\n{unit}");
@@ -97,6 +256,7 @@ fn the_api_server_is_closed() {
             "insecure-port",
             "AlwaysAllow",
             "AlwaysAdmit",
+            "bootstrap-token",
         ] {
             assert!(!unit.contains(flag), "{version}: {flag}");
         }
@@ -139,6 +299,8 @@ fn the_control_plane_listens_to_itself_alone() {
         let unit = file(&files, "/kube-controller-manager.service");
         assert!(unit.contains("--use-service-account-credentials=true"));
         assert!(unit.contains("--terminated-pod-gc-threshold="));
+        // Nodes come with a certificate: there is no token to sign for or to clean up.
+        assert!(!unit.contains("bootstrapsigner") && !unit.contains("tokencleaner"));
         let proxy: Value =
             serde_saphyr::from_str(&file(&files, "/kube-proxy-config.yaml")).unwrap();
         assert_eq!(proxy["metricsBindAddress"], "127.0.0.1:10249");
@@ -150,7 +312,7 @@ fn kubelets_are_closed_and_known() {
     for version in VERSIONS {
         let plan = plan(BASE, version);
         let files = text::rendered(&plan);
-        let text = file(&files, "/kubelet_config.yaml");
+        let text = file(&files, "/var/lib/kubelet/config.yaml");
         let config: Value = serde_saphyr::from_str(&text).unwrap();
         assert_eq!(config["authentication"]["anonymous"]["enabled"], false);
         assert_eq!(config["authentication"]["webhook"]["enabled"], true);
@@ -180,7 +342,7 @@ fn etcd_asks_everyone_for_a_certificate() {
     for line in [
         "ETCD_CLIENT_CERT_AUTH=\"true\"",
         "ETCD_PEER_CLIENT_CERT_AUTH=\"true\"",
-        "ETCD_TRUSTED_CA_FILE=\"/etc/kubernetes/pki/etcd/ca.crt\"",
+        "ETCD_TRUSTED_CA_FILE=\"/run/etcd/ca.crt\"",
     ] {
         assert!(text.contains(line), "{line}");
     }
@@ -200,5 +362,7 @@ fn the_signer_has_one_certificate() {
     assert!(unit.contains("--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signer.crt"));
     // What others trust is the whole chain.
     assert!(unit.contains("--root-ca-file=/etc/kubernetes/pki/ca.crt"));
-    assert!(text::short(&plan).contains("secret /etc/kubernetes/pki/ca-signer.crt ClusterSigner"));
+    assert!(
+        text::short(&plan).contains("secret /etc/kubernetes/pki/ca-signer.crt Signer(Cluster)")
+    );
 }

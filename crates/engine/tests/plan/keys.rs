@@ -1,4 +1,4 @@
-//! Every key of a deploy file makes a difference in the plan, or there is a reason why not.
+//! Every key of a deploy file makes a difference in the plan, or where a check of its own sees it.
 
 #[path = "../../../spec/tests/keys/cases.rs"]
 #[allow(dead_code, reason = "shared with the tests of the reader")]
@@ -8,56 +8,64 @@ use std::collections::BTreeSet;
 
 use hatchery_spec::{cluster::Component, keys::KEYS, value::Version};
 
-use super::{ground, text};
+use super::{elsewhere::Check, ground, text};
 
-/// Keys that do not change what is planned, and where they take effect instead.
+/// Keys that do not change what is planned for machines without archives, and the check that shows their effect.
 #[rustfmt::skip]
-const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("", "username", SSH),
-    ("", "password", SSH),
-    ("", "password-env", SSH),
-    ("", "password-file", SSH),
-    ("", "private-key-path", SSH),
-    ("", "bastion", SSH),
-    ("<host>", "port", SSH),
-    ("<host>", "user", SSH),
-    ("<host>", "password", SSH),
-    ("<host>", "password-env", SSH),
-    ("<host>", "password-file", SSH),
-    ("<host>", "private-key-path", SSH),
-    ("<host>", "bastion", SSH),
-    ("<host>", "host-key", SSH),
-    ("", "external-ca", AUTHORITIES),
-    ("", "external-ca-path", AUTHORITIES),
-    ("", "install", PACKAGES),
-    ("", "package-src", PACKAGES),
-    ("", "pacakges", PACKAGES),
-    ("", "packages", PACKAGES),
-    ("", "addons", PACKAGES),
-    ("network", "pluginargs", PACKAGES),
-    ("network", "plugin-args", PACKAGES),
-    ("install", "package-source", PACKAGES),
-    ("install", "etcd", PACKAGES),
-    ("install.package-source", "dstpath", PACKAGES),
-    ("install.package-source", "srcpath", PACKAGES),
-    ("install.addition", "master", PACKAGES),
-    ("install.addition", "etcd", PACKAGES),
-    ("<item>", "name", PACKAGES),
-    ("<item>", "type", PACKAGES),
-    ("<item>", "dst", PACKAGES),
-    ("<item>", "dstpath", PACKAGES),
-    ("package-src", "armsrc", PACKAGES),
-    ("package-src", "x86src", PACKAGES),
-    ("packages", "master", PACKAGES),
-    ("packages", "node", PACKAGES),
-    ("packages", "etcd", PACKAGES),
-    ("packages", "loadbalance", PACKAGES),
-    ("addons", "filename", PACKAGES),
+const ELSEWHERE: &[(&str, &str, Check)] = &[
+    ("", "etcd-version", Check::Versions),
+    ("", "containerd-version", Check::Versions),
+    ("", "coredns-version", Check::Versions),
+    ("", "username", Check::Routes),
+    ("", "password", Check::Routes),
+    ("", "password-env", Check::Routes),
+    ("", "password-file", Check::Routes),
+    ("", "private-key-path", Check::Routes),
+    ("", "bastion", Check::Routes),
+    ("", "host-key-checking", Check::Routes),
+    ("<host>", "port", Check::Routes),
+    ("<host>", "user", Check::Routes),
+    ("<host>", "password", Check::Routes),
+    ("<host>", "password-env", Check::Routes),
+    ("<host>", "password-file", Check::Routes),
+    ("<host>", "private-key-path", Check::Routes),
+    ("<host>", "bastion", Check::Routes),
+    ("<host>", "host-key", Check::Routes),
+    ("<bastion>", "host", Check::Routes),
+    ("<bastion>", "port", Check::Routes),
+    ("<bastion>", "user", Check::Routes),
+    ("<bastion>", "password", Check::Routes),
+    ("<bastion>", "password-env", Check::Routes),
+    ("<bastion>", "password-file", Check::Routes),
+    ("<bastion>", "private-key-path", Check::Routes),
+    ("<bastion>", "host-key", Check::Routes),
+    ("", "allow-existing-runtime", Check::ExistingRuntime),
+    ("", "external-ca", Check::Authorities),
+    ("", "external-ca-path", Check::Authorities),
+    ("", "install", Check::Packages),
+    ("", "package-src", Check::Packages),
+    ("", "pacakges", Check::Packages),
+    ("", "packages", Check::Packages),
+    ("", "addons", Check::Packages),
+    ("network", "pluginargs", Check::Packages),
+    ("network", "plugin-args", Check::Packages),
+    ("install", "package-source", Check::Packages),
+    ("install", "etcd", Check::Packages),
+    ("install.package-source", "srcpath", Check::Packages),
+    ("install.addition", "master", Check::Packages),
+    ("install.addition", "etcd", Check::Packages),
+    ("<item>", "name", Check::Packages),
+    ("<item>", "type", Check::Packages),
+    ("<item>", "dst", Check::Packages),
+    ("<item>", "dstpath", Check::Packages),
+    ("package-src", "armsrc", Check::Packages),
+    ("package-src", "x86src", Check::Packages),
+    ("packages", "master", Check::Packages),
+    ("packages", "node", Check::Packages),
+    ("packages", "etcd", Check::Packages),
+    ("packages", "loadbalance", Check::Packages),
+    ("addons", "filename", Check::Packages),
 ];
-
-const SSH: &str = "how a machine is reached: tests of reach";
-const AUTHORITIES: &str = "what certificates stand on, which no plan holds: tests of authorities";
-const PACKAGES: &str = "what archives bring, and there is none here: tests/packages.rs";
 
 /// Where the reader's change of a key is too small to be planned differently.
 const LARGER: &[(&str, &str, &str, &str)] = &[("", "kubernetes-version", "1.31.1", "1.24.1")];
@@ -71,10 +79,10 @@ fn planned(text: &str) -> String {
     text::full(&ground::plan(&cluster, &versions, &ground::real_machine()))
 }
 
-fn reason(section: &str, key: &str) -> Option<&'static str> {
+fn elsewhere(section: &str, key: &str) -> Option<Check> {
     let mut rows = ELSEWHERE.iter();
     let row = rows.find(|(one, other, _)| (*one, *other) == (section, key));
-    row.map(|(_, _, reason)| *reason)
+    row.map(|(_, _, check)| *check)
 }
 
 #[test]
@@ -91,20 +99,26 @@ fn every_key_makes_a_difference() {
         }
         let larger = LARGER.iter().find(|row| (row.0, row.1) == (*section, *key));
         let (from, to) = larger.map_or((*from, *to), |row| (row.2, row.3));
-        let differs = planned(base) != planned(&base.replacen(from, to, 1));
-        match (differs, reason(section, key)) {
-            (true, None) | (false, Some(_)) => {}
+        let changed = base.replacen(from, to, 1);
+        let differs = planned(base) != planned(&changed);
+        match (differs, elsewhere(section, key)) {
+            (true, None) => {}
             (false, None) => wrong.push(format!("{section} {key} changes nothing")),
-            (true, Some(why)) => wrong.push(format!(
-                "{section} {key} has an effect after all, not: {why}"
-            )),
+            (true, Some(_)) => wrong.push(format!("{section} {key} changes the plan after all")),
+            (false, Some(check)) => {
+                if check.sees(base) == check.sees(&changed) {
+                    wrong.push(format!(
+                        "{section} {key} changes nothing that {check:?} sees"
+                    ));
+                }
+            }
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
 }
 
 #[test]
-fn reasons_are_given_once_and_for_keys_that_exist() {
+fn checks_are_named_once_and_for_keys_that_exist() {
     let mut seen = BTreeSet::new();
     for (section, key, _) in ELSEWHERE {
         assert!(seen.insert((section, key)), "{section} {key} twice");
@@ -211,4 +225,14 @@ fn arguments_of_kube_proxy_reach_its_file() {
         unit.contains("--v=3") && !unit.contains("proxy-mode"),
         "{unit}"
     );
+}
+
+/// A check that sees something else each time would find an effect of everything.
+#[test]
+fn checks_see_the_same_in_the_same_file() {
+    for check in [Check::Routes, Check::Authorities, Check::Packages] {
+        for base in [cases::CURRENT, cases::CLASSIC] {
+            assert_eq!(check.sees(base), check.sees(base), "{check:?}");
+        }
+    }
 }

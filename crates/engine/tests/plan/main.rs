@@ -8,6 +8,7 @@
 )]
 
 mod clusters;
+mod elsewhere;
 mod flags;
 mod ground;
 mod hardening;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hatchery_engine::{
-    plan::{ApiWork, Manifest, Plan, TaskId, Work},
+    plan::{ApiWork, Concurrency, Manifest, Plan, Task, TaskId, Work},
     wish::{Leaf, Wish},
 };
 use hatchery_host::{content::Content, operation::Operation, path::Word};
@@ -24,6 +24,13 @@ pub(crate) fn short(plan: &Plan) -> String {
         let _ = write!(text, "#{number} {}", task.title);
         list(&mut text, "  needs", &task.needs);
         list(&mut text, "  after", &task.after);
+        match task.concurrency {
+            Concurrency::Free => {}
+            Concurrency::Together => text.push_str("  together"),
+            Concurrency::OneByOne(lane) => {
+                let _ = write!(text, "  one by one ({lane:?})");
+            }
+        }
         text.push('\n');
         match &task.work {
             Work::Machine { wishes, .. } => {
@@ -38,6 +45,14 @@ pub(crate) fn short(plan: &Plan) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// What one task wishes, a line each.
+pub(crate) fn one(task: &Task) -> String {
+    match &task.work {
+        Work::Machine { wishes, .. } => wishes.iter().map(|wish| wish_line(wish) + "\n").collect(),
+        Work::Api(_) => String::new(),
+    }
 }
 
 /// The short form, and after it every file, manifest and script.
@@ -120,7 +135,13 @@ fn operation_line(operation: &Operation) -> String {
     let title = operation.title();
     match operation {
         Operation::File(file) => format!("{title} {}", file.access.mode),
-        Operation::Directory(directory) => format!("{title} {}", directory.access.mode),
+        Operation::Directory(directory) => {
+            let access = &directory.access;
+            match access.owner.as_str() {
+                "root" => format!("{title} {}", access.mode),
+                owner => format!("{title} {} {owner}:{}", access.mode, access.group),
+            }
+        }
         Operation::HostsEntry(entry) => {
             let names: Vec<_> = entry.names.iter().map(Word::as_str).collect();
             format!("{title} {}", names.join(" "))
@@ -187,19 +208,18 @@ fn api_lines(text: &mut String, work: &ApiWork) {
                 let _ = writeln!(text, "  {kind} {name}");
             }
         }
-        ApiWork::Nodes(nodes) => {
-            for node in nodes {
-                let _ = write!(text, "  node {} of #{}", node.name, node.task.0);
-                for label in &node.labels {
-                    let _ = write!(text, " {}={}", label.key, label.value);
-                }
-                for taint in &node.taints {
-                    let _ = write!(text, " taint {taint}");
-                }
-                text.push('\n');
+        ApiWork::Ready => {}
+        ApiWork::Node(node) => {
+            let _ = write!(text, "  node {}", node.name);
+            for label in &node.labels {
+                let _ = write!(text, " {}={}", label.key, label.value);
             }
+            for taint in &node.taints {
+                let _ = write!(text, " taint {taint}");
+            }
+            text.push('\n');
         }
-        ApiWork::RolledOut(workloads) => {
+        ApiWork::RolledOut { workloads, .. } => {
             for one in workloads {
                 let _ = writeln!(text, "  {:?} {}/{}", one.kind, one.namespace, one.name);
             }

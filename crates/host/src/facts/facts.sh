@@ -124,7 +124,8 @@ hatchery_facts() (
     done
     for path in /.dockerenv /run/.containerenv /proc/vz /proc/bc /proc/modules /sys/fs/selinux \
       /sys/module/apparmor /run/systemd/system /etc/selinux/config /proc/net/ip_tables_names \
-      /proc/net/ip6_tables_names /proc/net/ip_vs; do
+      /proc/net/ip6_tables_names /proc/net/ip_vs /etc/NetworkManager/NetworkManager.conf \
+      /etc/cloud/cloud.cfg.d; do
       [ ! -e "$path" ] || printf '%s\n' "$path"
     done
     [ ! -s /var/lib/dpkg/status ] || echo /var/lib/dpkg/status
@@ -138,7 +139,7 @@ hatchery_facts() (
   entries() {
     section entries
     for directory in /etc/kubernetes /etc/kubernetes/manifests /var/lib/kubelet /var/lib/etcd \
-      /var/lib/rancher /etc/cni/net.d /opt/cni/bin; do
+      /var/lib/etcd/default.etcd /var/lib/rancher /etc/cni/net.d /opt/cni/bin; do
       set +f
       set -- "$directory"/*
       set -f
@@ -151,6 +152,18 @@ hatchery_facts() (
         printf '%s\n' "$path"
       done
     done
+  }
+
+  # Whether there is a member's data where a configuration like ours says that it is.
+  etcd_data() {
+    directory=
+    while IFS= read -r line; do
+      case $line in ETCD_DATA_DIR=*) directory=${line#*=} ;; esac
+    done </etc/etcd/etcd.conf
+    directory=${directory#\"}
+    directory=${directory%\"}
+    case $directory in /*) section etcd-data ;; *) return ;; esac
+    if [ -d "$directory/member" ]; then echo member; else echo empty; fi
   }
 
   kernel_modules() {
@@ -191,8 +204,8 @@ hatchery_facts() (
       limited systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -p FragmentPath \
         firewalld.service ufw.service nftables.service iptables.service containerd.service \
         docker.service isulad.service crio.service podman.service cri-docker.service \
-        kubelet.service etcd.service k3s.service rke2-server.service systemd-resolved.service \
-        NetworkManager.service systemd-networkd.service chronyd.service chrony.service \
+        kubelet.service kube-apiserver.service etcd.service k3s.service rke2-server.service \
+        systemd-resolved.service NetworkManager.service systemd-networkd.service chronyd.service chrony.service \
         ntpd.service systemd-timesyncd.service
     fi
   }
@@ -309,6 +322,84 @@ hatchery_facts() (
     done
   }
 
+  # Whether the data with which the machine was made have cloud-init write /etc/hosts. The rest of them may be secret.
+  cloud_init() {
+    [ -d /etc/cloud/cloud.cfg.d ] && [ ! -e /etc/cloud/cloud-init.disabled ] || return
+    # The first that speaks of it counts: what the user says is stronger than what the provider does.
+    for file in cloud-config.txt vendor2-cloud-config.txt vendor-cloud-config.txt; do
+      file=/var/lib/cloud/instance/$file
+      [ -f "$file" ] || continue
+      line=$(head -c 1048576 "$file" | grep -E '^manage_etc_hosts[[:space:]]*:' | tail -n 1 | tr -d "\"'")
+      [ -n "$line" ] || continue
+      set -- ${line#*:}
+      case ${1:-} in
+        [Tt]rue | TRUE | [Yy]es | YES | [Oo]n | ON | 1 | localhost | template)
+          section cloud-init
+          echo hosts
+          ;;
+      esac
+      return
+    done
+  }
+
+  # Whom the container runtimes serve. Once a cluster has come its own containers are there too, so that what was found
+  # before lies beside its record.
+  runtime_use() {
+    section runtime-use
+    settings=/etc/docker/daemon.json
+    if [ -f /var/lib/hatchery/runtime-use ]; then
+      echo before
+      settings=/var/lib/hatchery/docker-settings
+      head -c 16384 /var/lib/hatchery/runtime-use
+    else
+      [ ! -f "$settings" ] || echo 'docker settings'
+      root=$(grep -E -o '"(data-root|graph)"[[:space:]]*:[[:space:]]*"[^"]*"' "$settings" | head -n 1)
+      root=${root%\"}
+      root=${root##*\"}
+      root=${root:-/var/lib/docker}
+      docker_arguments
+      # Docker forgets tasks of containers that ended; what it knows lies in its own directory.
+      count 'docker containers' "$root/containers" '' ||
+        count 'docker containers' /run/docker/containerd/daemon/io.containerd.runtime.v2.task '*/' ||
+        count 'docker containers' /run/containerd/io.containerd.runtime.v2.task/moby ''
+      [ ! -f "$root/swarm/docker-state.json" ] || echo 'docker swarm'
+      count 'containerd containers' /run/containerd/io.containerd.runtime.v2.task '*/'
+      [ ! -f /etc/containerd/config.toml ] || grep -E '^(root|state)[[:space:]]*=' /etc/containerd/config.toml | while IFS= read -r line; do
+        printf 'containerd directory %s\n' "$line"
+      done
+    fi
+    file docker-settings "$settings" 65536
+  }
+
+  # The names of the arguments that docker runs with. Of their values only $root is taken: others may be secret.
+  docker_arguments() {
+    pid=
+    name=
+    [ ! -r /run/docker.pid ] || read -r pid </run/docker.pid
+    [ -z "$pid" ] || IFS= read -r name <"/proc/$pid/comm"
+    [ "$name" = dockerd ] || return
+    IFS=$newline
+    set -- $(tr '\000' '\n' <"/proc/$pid/cmdline")
+    IFS=$blanks
+    while [ $# -gt 0 ]; do
+      case $1 in
+        --data-root=* | --graph=* | -g=*) root=${1#*=} ;;
+        --data-root | --graph | -g) root=${2:-$root} ;;
+      esac
+      case $1 in -*) printf 'docker flag %s\n' "${1%%=*}" ;; esac
+      shift
+    done
+  }
+
+  # count WORDS DIRECTORY BETWEEN: how many directories are below it; false when there are none.
+  count() {
+    set +f
+    set -- "$1" "$2"/$3*/
+    set -f
+    [ -d "$2" ] || return 1
+    printf '%s %s\n' "$1" "$(($# - 1))"
+  }
+
   boundary=
   read -r boundary </proc/sys/kernel/random/uuid
   printf 'hatchery-facts 1 %s\n' "$boundary"
@@ -317,6 +408,7 @@ hatchery_facts() (
   programs
   paths
   entries
+  [ ! -r /etc/etcd/etcd.conf ] || etcd_data
   systemd
   # Without these an empty section would say that there is nothing where nothing was seen.
   if command -v head >/dev/null && command -v grep >/dev/null; then
@@ -339,6 +431,8 @@ hatchery_facts() (
     listening
     proxies
     versions
+    cloud_init
+    runtime_use
   fi
   clock clock-end
   section end

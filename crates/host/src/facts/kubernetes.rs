@@ -15,6 +15,10 @@ pub struct KubernetesTraces {
     pub cni: Vec<String>,
     /// Directories with data of etcd, the kubelet or a packaged Kubernetes.
     pub data: Vec<String>,
+    /// Whether there is the data of an etcd member where `/etc/etcd/etcd.conf` says that it is, or in
+    /// `/var/lib/etcd/default.etcd` where it says nothing.
+    #[serde(default)]
+    pub etcd_member: bool,
     /// Programs, by path.
     pub programs: Vec<String>,
     /// Units, by name, that exist.
@@ -32,13 +36,15 @@ impl KubernetesTraces {
 }
 
 const PROGRAMS: [&str; 6] = ["etcd", "k3s", "kubeadm", "kubectl", "kubelet", "rke2"];
-const UNITS: [&str; 4] = [
+const UNITS: [&str; 5] = [
     "etcd.service",
     "k3s.service",
+    "kube-apiserver.service",
     "kubelet.service",
     "rke2-server.service",
 ];
 const DATA: [&str; 3] = ["/var/lib/etcd", "/var/lib/kubelet", "/var/lib/rancher"];
+const ETCD_MEMBER: &str = "/var/lib/etcd/default.etcd/member";
 
 pub(super) fn traces(
     answer: &Answer,
@@ -64,6 +70,10 @@ pub(super) fn traces(
                 .into_iter()
                 .filter(|&directory| below(directory).next().is_some()),
         ),
+        etcd_member: match answer.each("etcd-data").next() {
+            Some(said) => said == "member",
+            None => entries().any(|path| path == ETCD_MEMBER),
+        },
         programs: PROGRAMS
             .iter()
             .filter_map(|&name| programs.get(name).cloned())
@@ -99,6 +109,16 @@ mod tests {
         );
         assert_eq!(etcd.data, ["/var/lib/etcd"]);
         assert!(!etcd.is_untouched());
+        assert!(!etcd.etcd_member);
+        let entries = "/var/lib/etcd/default.etcd\n/var/lib/etcd/default.etcd/member\n";
+        let member = traces(&of(&[("entries", entries)]), &BTreeMap::new(), None);
+        assert!(member.etcd_member);
+        for (said, is_member) in [("member\n", true), ("empty\n", false)] {
+            let elsewhere = of(&[("entries", entries), ("etcd-data", said)]);
+            let elsewhere = traces(&elsewhere, &BTreeMap::new(), None);
+            assert_eq!(elsewhere.etcd_member, is_member);
+        }
+        assert_eq!(member.data, ["/var/lib/etcd"]);
         let entries = "/etc/kubernetes/manifests\n/etc/kubernetes/manifests/etcd.yaml\n";
         let manifest = traces(&of(&[("entries", entries)]), &BTreeMap::new(), None);
         assert_eq!(

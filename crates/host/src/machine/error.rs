@@ -112,6 +112,14 @@ pub enum Error {
         /// The beginning of it.
         text: String,
     },
+    /// Its answer has no end, or none that is worth waiting for.
+    #[snafu(display("{host} answers with more than {} MiB, or more lines than it can have resources", limit >> 20))]
+    TooLong {
+        /// The machine.
+        host: String,
+        /// In bytes.
+        limit: usize,
+    },
     /// Its facts are none.
     #[snafu(display("{host}: {source}"))]
     Facts {
@@ -179,6 +187,9 @@ impl Error {
             Self::Stream { .. } => "leave the files alone while they are in use, then run again".into(),
             Self::Garbled { .. } => {
                 "a login script of the user may print to standard output; it must not when there is no terminal".into()
+            }
+            Self::TooLong { .. } => {
+                "look whether the machine is what it should be, and what its login shell prints".into()
             }
             Self::Stopped { .. } | Self::NotBegun { .. } | Self::Facts { .. } => return None,
         })

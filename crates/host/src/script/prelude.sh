@@ -34,8 +34,8 @@ S=$R/var/lib/hatchery
 # The time of the last change of any kind, with fractions of a second; no program can set it back.
 form='%d %a %u %g %s %z %i %f %n'
 out=/dev/null
-reload= hosts_own= transaction=
-rehash= changed= news= wanting= made= step=0 phase= packaged= seq=0
+reload= hosts_own= transaction= contended= brought= forgotten=
+rehash= changed= news= wanting= made= tried= purging= vigil= step=0 phase= packaged= seq=0
 
 # ---- speaking -------------------------------------------------------------------------------
 
@@ -59,7 +59,16 @@ fail() {
   # What was only going to be done is not ours: somebody else may make it before we come back.
   case $phase in
   record) for m in $made; do forget "${m#*:}"; done ;;
-  deed) for m in $made; do [ "${m%%:*}" -le "$1" ] || forget "${m#*:}"; done ;;
+  deed)
+    for m in $made; do
+      case " $tried " in
+      # The package manager was asked for it: the transaction tells whether it came.
+      *" ${m#*:} "*) case " $brought " in *" ${m#*:} "*) continue ;; esac ;;
+      *) [ "${m%%:*}" -gt "$1" ] || continue ;;
+      esac
+      forget "${m#*:}"
+    done
+    ;;
   esac
   finish failed
 }
@@ -67,7 +76,7 @@ fail() {
 finish() {
   say "end $1"
   case ${T:-} in "$S"/in/*) cd / && rm -rf "$T" ;; esac
-  [ "$out" = /dev/null ] || rm -f "$out"
+  [ "$out" = /dev/null ] || rm -f "$out" "$out.idle" "$out.note"
   [ "$1" = ok ] && exit 0
   exit 1
 }
@@ -86,7 +95,17 @@ quiet() {
     [ "$mode" = look ] || { started self && printf '%s\n' "$self ${tick:--}" >"$S/child"; }
     umask 022 && exec "$@" 9>&-
   ) >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- &
-  wait $!
+  child=$!
+  [ -n "$vigil" ] || { wait "$child"; return; }
+  # In braces: of a plain command dash would keep copies of the streams and of the lock.
+  { watch_over "$child" "$vigil"; } </dev/null >/dev/null 2>&1 3<&- 4>&- 5<&- 9>&- &
+  watcher=$!
+  # Some shells say of what was ended that it was.
+  wait "$child" 2>/dev/null
+  set -- $?
+  # One that ended the command has still to do with what that started.
+  [ -e "$out.idle" ] || { kill "$watcher"; wait "$watcher"; } 2>/dev/null
+  return "$1"
 }
 
 # within SECONDS COMMAND...: where `timeout` is missing, without a limit.
@@ -102,6 +121,71 @@ within() {
     esac
   fi
   quiet "$@"
+}
+
+# while_alive SECONDS COMMAND...: for what takes as long as it takes, such as a download. It is ended when neither it nor
+# what it started has read or written anything for so long.
+while_alive() {
+  vigil=$1
+  shift
+  rm -f "$out.idle"
+  quiet "$@"
+  set -- $? "$vigil"
+  vigil=
+  [ -e "$out.idle" ] || return "$1"
+  rm -f "$out.idle"
+  echo "gave up: no sign of progress for $2 s" >>"$out"
+  return 1
+}
+
+# watch_over PID SECONDS: beside the command, and without our lock, since it may outlive us for a moment.
+watch_over() {
+  pause=$(($2 / 10)) still=0 last=
+  [ "$pause" -lt 5 ] || pause=5
+  [ "$pause" -gt 0 ] || pause=1
+  started "$1"
+  began=$tick
+  while sleep "$pause"; do
+    started "$1"
+    [ -n "$tick" ] && [ "$tick" = "$began" ] || exit 0
+    find_tree "$1"
+    transferred
+    if [ "$bytes" = "$last" ]; then still=$((still + pause)); else still=0 last=$bytes; fi
+    [ "$still" -ge "$2" ] || continue
+    : >"$out.idle"
+    # shellcheck disable=SC2086 # numbers
+    kill $tree
+    sleep 5
+    # shellcheck disable=SC2086
+    kill -9 $tree
+    exit 0
+  done
+}
+
+# find_tree PID: it and everything that it started, as far as that has not been left to others.
+find_tree() {
+  tree=" $1 " table= grown=1
+  for f in /proc/[0-9]*/stat; do
+    IFS= read -r line <"$f" || continue
+    p=${line%% *} line=${line##*) }
+    line=${line#* }
+    table="$table $p:${line%% *}"
+  done
+  while [ -n "$grown" ]; do
+    grown=
+    for p in $table; do
+      case $tree in *" ${p%:*} "*) continue ;; *" ${p#*:} "*) tree="$tree${p%:*} " grown=1 ;; esac
+    done
+  done
+}
+
+# How much the processes of a tree have read and written, whatever they read and wrote.
+transferred() {
+  bytes=
+  for p in $tree; do
+    { IFS=' ' read -r _ taken && IFS=' ' read -r _ given; } <"/proc/$p/io" || continue
+    bytes="$bytes $p:$taken:$given"
+  done
 }
 
 # ---- one run at a time ------------------------------------------------------------------------
@@ -192,13 +276,23 @@ claim() {
   if [ -f "$S/cluster" ] && IFS=' ' read -r held held_name <"$S/cluster" && [ -n "$held" ]; then
     [ "$held" = "$cluster" ] || { say "held $held $held_name"; finish failed; }
   elif [ "$1" = new ]; then
-    printf '%s\n' "$cluster $cluster_name" >"$S/cluster.new" && mv -f "$S/cluster.new" "$S/cluster" ||
-      { say "stopped cannot write to $S"; finish failed; }
+    set_durably cluster "$cluster $cluster_name" || { say "stopped cannot write to $S"; finish failed; }
   fi
+}
+
+# set_durably NAME LINE: a file of $S that is the old or the new one after a power cut, and never empty.
+set_durably() {
+  printf '%s\n' "$2" >"$S/$1.new" 2>"$out" && flush "$S/$1.new" && mv -f "$S/$1.new" "$S/$1" 2>"$out" && flush "$S"
+}
+
+# Where `sync` takes no names it writes everything.
+flush() {
+  sync "$@" 2>/dev/null || sync
 }
 
 # What a run that died left of its stream. One that is still receiving is not ours to remove.
 sweep() {
+  allow_starts
   strewn
   for d in "$S"/in/*; do
     [ -d "$d" ] && [ "$d" != "${T:-}" ] || continue
@@ -210,7 +304,24 @@ sweep() {
     [ -n "$p" ] || [ -n "$(find "$d" -prune -mmin +2 2>/dev/null)" ] || continue
     rm -rf "$d"
   done
+  # Without a record nobody would remove these copies.
+  for d in "$S"/record/*.users; do [ ! -d "$d" ] || [ -f "${d%.users}" ] || rm -rf "$d"; done
+  sweep_scripts
+  reopen_ports || :
   account
+}
+
+# Directories of one-off scripts that were cut off. One that a process works in is in use.
+sweep_scripts() {
+  at_work=
+  for d in "$R"/var/lib/hatchery-scripts.??????; do
+    [ -d "$d" ] && place=$(cd "$d" && pwd -P) || continue
+    [ -n "$at_work" ] || at_work=$(ls -l /proc/[0-9]*/cwd 2>/dev/null)
+    case $at_work$nl in *" -> $place$nl"* | *" -> $place/"*) continue ;; esac
+    # One that was made a moment ago has nobody in it yet.
+    [ -d "$d/s" ] || [ -n "$(find "$d" -prune -mmin +2 2>/dev/null)" ] || continue
+    rm -rf "$d"
+  done
 }
 
 # ---- the record ---------------------------------------------------------------------------
@@ -237,6 +348,12 @@ note() {
   news="$news $1" made="$step:$1 $made"
 }
 
+# amend I KEY NAME EXTRA: another name or extra for a record that is there.
+amend() {
+  load "$2" && printf '%s\n' "$l_kind $l_seq $l_was" "$3" "$4" end >"$S/amended" && mv -f "$S/amended" "$S/record/$2" || fail "$1" "cannot write to $S"
+  news="$news $2"
+}
+
 # keep I KEY KIND PATH NAME: notes what is at PATH, unless an earlier original is known.
 keep() {
   own "$2"
@@ -254,7 +371,8 @@ keep() {
     return
   fi
   # The very inode, so that bytes, owner, mode, times and attributes come back as they were.
-  how=linked
+  how=linked from=
+  ! came_with_package "$4" "$5" || from=-packaged
   if ! ln "$4" "$6.orig" 2>/dev/null; then
     how=copied
     rm -f "$6.orig"
@@ -262,14 +380,53 @@ keep() {
     news="$news $2.orig"
   fi
   eval "looks=\${looks_$1:-}"
-  note "$2" "$3" "$was" "$5" "$how ${looks:-$(stat -c '%a %u %g' "$4")}"
+  note "$2" "$3" "$was" "$5" "$how$from ${looks:-$(stat -c '%a %u %g' "$4")}"
 }
 
-# Numbers for new records, higher than all before.
+# came_with_package PATH NAME: is it the configuration that a package of ours brought, and as that brought it? One that
+# was there before the package is somebody's own, also when it says the same.
+came_with_package() {
+  case $2 in /etc/*) packages_left || return ;; *) return 1 ;; esac
+  [ -f "$1" ] && [ ! -h "$1" ] || return
+  ! grep -qxF -e "${2#/}" "$S/earlier" 2>/dev/null || return
+  find_manager
+  case $manager in
+  dpkg)
+    p=$(dpkg-query -S "$2" 2>/dev/null) || return
+    p=${p%%[:,]*} sum=$(md5sum <"$1")
+    sum=${sum%% *}
+    case $nl$(dpkg-query -W -f '${Conffiles}\n' "$p" 2>/dev/null)$nl$(dpkg-query --control-show "$p" md5sums 2>/dev/null)$nl in
+    *"$nl $2 $sum$nl"* | *"$nl $2 $sum "* | *"$nl$sum  ${2#/}$nl"*) ;;
+    *) return 1 ;;
+    esac
+    ;;
+  rpm)
+    p=$(rpm -qf --qf '%{NAME}\n' "$2" 2>/dev/null) || return
+    p=${p%%"$nl"*}
+    # A file that the package names but does not contain has no sum.
+    case $nl$(rpm -q --qf '[%{FILEDIGESTS} %{FILENAMES}\n]' "$p" 2>/dev/null)$nl in *"$nl $2$nl"*) return 1 ;; esac
+    case $(rpm -V --nodeps --noscripts "$p" 2>/dev/null)$nl in *" $2$nl"*) return 1 ;; esac
+    ;;
+  *) return 1 ;;
+  esac
+  [ -f "$S/record/package-$(printf %s "$p" | tr .+ __)" ]
+}
+
+# begin_records COUNT: numbers for so many new records, higher than all before.
 begin_records() {
   [ -d "$S/record" ] || mkdir "$S/record" 2>"$out" || fail 0 "cannot make $S/record"
-  [ ! -f "$S/seq" ] || IFS= read -r seq <"$S/seq"
-  printf '%s\n' "$((seq + $1))" >"$S/seq.new" && mv -f "$S/seq.new" "$S/seq" || fail 0 "cannot write to $S"
+  [ ! -f "$S/seq" ] || IFS= read -r seq <"$S/seq" || :
+  # A power cut can have emptied it, where an older release wrote it.
+  case $seq in '' | *[!0-9]*) highest_number ;; esac
+  [ "$1" = 0 ] || set_durably seq "$((seq + $1))" || fail 0 "cannot write to $S"
+}
+
+highest_number() {
+  seq=0
+  for f in "$S"/record/*; do
+    [ -f "$f" ] && load "${f##*/}" && [ "$l_seq" -gt "$seq" ] || continue
+    seq=$l_seq
+  done 2>/dev/null
 }
 
 # Deeds begin only when the records are on disk.
@@ -641,9 +798,12 @@ unit() {
     ;;
   record)
     if needed "$1"; then
-      eval "was=\$was_$1"
       own "$2"
-      load "$2" || note "$2" unit there "$3" "$was"
+      if ! load "$2"; then
+        eval "was=\$was_$1"
+        case $was in absent*) ;; *) ! is_packaged "$3" || was='absent inactive' ;; esac
+        note "$2" unit there "$3" "$was"
+      fi
       case $need in *trigger | *pending) : >"$S/record/$2.pending" ;; esac
     elif load "$2"; then
       own "$2"
@@ -861,17 +1021,14 @@ hostname_is() {
   esac
 }
 
-# firewall I KEY PORT PROTOCOL BASE
+# firewall I KEY PORT PROTOCOL BASE ADDRESS: ADDRESS is where others reach this machine, or a dash.
 firewall() {
   case $phase in
   look)
     look_firewall
     need=
     case $wall in
-    firewalld)
-      case " $wall_now " in *" $3/$4 "*) ;; *) need=closed ;; esac
-      case " $wall_kept " in *" $3/$4 "*) ;; *) need=${need:-not-permanent} ;; esac
-      ;;
+    firewalld) port_zones "$6"; wall_need "$3/$4" "$wall_zones" ;;
     ufw)
       ufw_name "$3/$4"
       case "$nl$wall_kept$nl" in *"${nl}ufw allow $ufw_name$nl"* | *"${nl}ufw allow $ufw_name comment '"*) ;; *) need=closed ;; esac
@@ -881,17 +1038,10 @@ firewall() {
     ;;
   record)
     if needed "$1"; then
-      own "$2"
-      own "$5"
-      if [ "$wall" = firewalld ]; then
-        load "$5" || keep_zone "$1" "$5"
-        how=
-        case " $wall_now " in *" $3/$4 "*) ;; *) how=now ;; esac
-        case " $wall_kept " in *" $3/$4 "*) ;; *) how="$how kept" ;; esac
-      else
-        how=ufw
-      fi
-      load "$2" || note "$2" firewall "$wall" "$3/$4" "${zone:--} $how"
+      case $wall in
+      firewalld) wall_record "$1" "$2" "$5" "$3/$4" "$wall_zones" ;;
+      *) own "$2"; load "$2" || note "$2" firewall "$wall" "$3/$4" "- ufw" ;;
+      esac
     elif load "$2"; then
       own "$2"
       own "$5"
@@ -901,15 +1051,35 @@ firewall() {
     needed "$1" || return 0
     begin_deed "$1"
     case $wall in
-    firewalld)
-      case $need in closed) within 60 firewall-cmd --zone="$zone" --add-port="$3/$4" || fail "$1" "firewalld does not open $3/$4" ;; esac
-      case " $wall_kept " in
-      *" $3/$4 "*) ;;
-      *) within 60 firewall-cmd --permanent --zone="$zone" --add-port="$3/$4" || fail "$1" "firewalld does not open $3/$4 for good" ;;
-      esac
-      ;;
+    firewalld) wall_add "$1" port "$3/$4" "$3/$4" "$wall_zones" ;;
     ufw) ufw_name "$3/$4"; within 60 ufw allow "$ufw_name" || fail "$1" "ufw does not open $3/$4" ;;
     esac
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# trusted_network I KEY NETWORK BASE: firewalld takes whatever comes from there. ufw lets packets pass that others accept.
+trusted_network() {
+  case $phase in
+  look)
+    look_firewall
+    need=
+    [ "$wall" != firewalld ] || wall_need "from:$3" trusted
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      wall_record "$1" "$2" "$4" "from:$3" trusted
+    elif load "$2"; then
+      own "$2"
+      own "$4"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    wall_add "$1" source "$3" "from:$3" trusted
     done_deed "$1"
     ;;
   esac
@@ -923,29 +1093,244 @@ ufw_name() {
 
 look_firewall() {
   [ -z "${wall+x}" ] || return 0
-  wall=none zone= wall_now= wall_kept=
-  if [ "$(firewall-cmd --state 2>/dev/null </dev/null)" = running ]; then
+  wall=none wall_now= wall_kept=
+  if firewalld_runs; then
     wall=firewalld
-    zone=$(firewall-cmd --get-default-zone 2>/dev/null)
-    wall_now=$(firewall-cmd --zone="$zone" --list-ports 2>/dev/null)
-    wall_kept=$(firewall-cmd --permanent --zone="$zone" --list-ports 2>/dev/null)
+    wall_now=$nl$(firewall-cmd --list-all-zones 2>/dev/null </dev/null | zone_entries)$nl
+    wall_kept=$nl$(firewall-cmd --permanent --list-all-zones 2>/dev/null </dev/null | zone_entries)$nl
   elif case "$(ufw status 2>/dev/null </dev/null)" in "Status: active"*) true ;; *) false ;; esac; then
     wall=ufw
     wall_kept=$(ufw show added 2>/dev/null)
   fi
 }
 
-# keep_zone I KEY: firewalld writes a zone's file when a port is opened for good, and leaves it there.
-keep_zone() {
-  zone_file=$R/etc/firewalld/zones/$zone.xml
-  rm -rf "$S/record/$2.zone"
-  mkdir "$S/record/$2.zone" || fail "$1" "cannot keep firewalld's zone"
-  for f in "$zone_file" "$zone_file.old"; do
-    [ ! -f "$f" ] || cp -a "$f" "$S/record/$2.zone/" || fail "$1" "cannot keep firewalld's zone"
+firewalld_runs() {
+  [ "$(firewall-cmd --state 2>/dev/null </dev/null)" = running ]
+}
+
+# A line for each thing in a zone: "ZONE 6443/tcp", "ZONE from:10.0.0.0/8", "ZONE at:eth0", "ZONE target:default".
+zone_entries() {
+  while IFS= read -r line; do
+    case $line in
+    '  ports: '*) set_entries '' "${line#*: }" ;;
+    '  sources: '*) set_entries from: "${line#*: }" ;;
+    '  interfaces: '*) set_entries at: "${line#*: }" ;;
+    '  target: '*) set_entries target: "${line#*: }" ;;
+    ' '* | '	'* | '') ;;
+    *) entries_of=${line%% *} ;;
+    esac
   done
-  firewall-cmd --permanent --zone="$zone" --list-all >"$S/record/$2.zone/list" 2>/dev/null
-  note "$2" firewall_zone there "$zone" -
-  for f in "$S/record/$2.zone"/*; do news="$news $2.zone/${f##*/}"; done
+}
+
+set_entries() {
+  set -f
+  for entry in $2; do printf '%s %s%s\n' "$entries_of" "$1" "$entry"; done
+  set +f
+}
+
+# port_zones ADDRESS: the zones that packets to this machine's address come in by: that of its interface, otherwise the default
+# one, and those that were made for networks of senders, unless they turn everything away. A zone that takes everything needs no port.
+port_zones() {
+  [ -z "${wall_zones+x}" ] || return 0
+  device=
+  [ "$1" = - ] || device=$(ip -o addr show to "$1" 2>/dev/null | { read -r _ device _ && printf %s "${device%%@*}"; })
+  zone=
+  [ -z "$device" ] || zone=$(printf %s "$wall_now" | sed -n "s/ at:$device\$//p" | head -n 1)
+  [ -n "$zone" ] || zone=$(firewall-cmd --get-default-zone 2>/dev/null </dev/null)
+  candidates=$zone
+  for z in $(printf %s "$wall_now" | sed -n 's/ from:.*//p' | sort -u); do
+    case $wall_now in *"$nl$z target:default$nl"*) [ "$z" = "$zone" ] || candidates="$candidates $z" ;; esac
+  done
+  wall_zones=
+  for z in $candidates; do
+    case $wall_now in *"$nl$z target:ACCEPT$nl"*) ;; *) wall_zones="$wall_zones $z" ;; esac
+  done
+}
+
+# wall_has ENTRIES ZONE ENTRY: a network can be in one zone only, and who put it into another has decided. A port may be
+# part of a range.
+wall_has() {
+  overlaps=
+  case $3 in from:*) case $1 in *" $3$nl"*) return 0 ;; *) return 1 ;; esac ;; esac
+  find_overlaps "$1" "$2" "$3"
+  [ -n "$covering" ]
+}
+
+# find_overlaps ENTRIES ZONE PORTS: which ports of the zone have some of these, and which has all.
+find_overlaps() {
+  overlaps= covering= o_ifs=$IFS
+  bounds "$3"
+  set -- "$1" "$2" "$3" "$low" "$high"
+  IFS=$nl
+  set -f
+  for o_line in $1; do
+    case $o_line in "$2 "[0-9]*"/${3#*/}") ;; *) continue ;; esac
+    bounds "${o_line#* }"
+    [ "$low" -le "$5" ] && [ "$high" -ge "$4" ] || continue
+    overlaps="$overlaps ${o_line#* }"
+    [ "$low" -gt "$4" ] || [ "$high" -lt "$5" ] || covering=${o_line#* }
+  done
+  set +f
+  IFS=$o_ifs
+}
+
+# bounds PORTS: the first and the last of "2379/tcp" or "30000-32767/tcp".
+bounds() {
+  high=${1%/*}
+  low=${high%-*} high=${high#*-}
+}
+
+# list_own_ports ZONE [KEY]: what other records than KEY say that we opened there.
+list_own_ports() {
+  own_ports=
+  for f in "$S"/record/*; do
+    case ${f##*/} in *.* | *@*) continue ;; esac
+    case " $forgotten ${2:-} " in *" ${f##*/} "*) continue ;; esac
+    { IFS=' ' read -r o_kind _ o_was; IFS= read -r o_name; IFS= read -r o_extra; } 2>/dev/null <"$f" || continue
+    case "$o_kind $o_was, $o_extra " in "firewall firewalld,"*" $1 "*) own_ports="$own_ports $o_name" ;; esac
+  done
+}
+
+# wall_need ENTRY ZONES
+wall_need() {
+  need=
+  for z in $2; do
+    if ! wall_has "$wall_now" "$z" "$1"; then
+      need=closed
+    elif ! wall_has "$wall_kept" "$z" "$1"; then
+      need=${need:-not-permanent}
+    fi
+  done
+}
+
+# wall_record I KEY BASE ENTRY ZONES: in which zones it is going to be added, and what the files of these are.
+wall_record() {
+  how=
+  for z in $5; do
+    h=
+    for way in now kept; do
+      eval "entries=\$wall_$way"
+      ! wall_has "$entries" "$z" "$4" || continue
+      h="$h $way"
+      # firewalld makes one range of ours and of others that have a part of it.
+      [ -z "$overlaps" ] || list_own_ports "$z"
+      for p in $overlaps; do case " $own_ports " in *" $p "*) ;; *) h="$h $way:$p" ;; esac; done
+    done
+    [ -n "$h" ] || continue
+    how="$how $z$h"
+    keep_zone "$1" "$3" "$z"
+  done
+  own "$2"
+  own "$3"
+  if ! load "$2"; then
+    note "$2" firewall firewalld "${4#from:}" "${how# }"
+    return
+  fi
+  # A zone that came into use since then.
+  extra=$l_extra adding=
+  for h in $how; do
+    case $h in
+    now | kept | now:* | kept:*) [ -z "$adding" ] || extra="$extra $h" ;;
+    *) case " $extra " in *" $h "*) adding= ;; *) adding=1 extra="$extra $h" ;; esac ;;
+    esac
+  done
+  [ "$extra" = "$l_extra" ] || amend "$1" "$2" "$l_name" "$extra"
+}
+
+# wall_add I KIND VALUE ENTRY ZONES
+wall_add() {
+  for z in $5; do
+    wall_has "$wall_now" "$z" "$4" || within 60 firewall-cmd --zone="$z" --add-"$2=$3" || fail "$1" "firewalld does not take $3 into its zone $z"
+    wall_has "$wall_kept" "$z" "$4" || within 60 firewall-cmd --permanent --zone="$z" --add-"$2=$3" || fail "$1" "firewalld does not take $3 into its zone $z for good"
+  done
+}
+
+# keep_zone I KEY ZONE: firewalld writes a zone's file when something is added for good, and leaves it there.
+keep_zone() {
+  zones=
+  if load "$2"; then
+    case " $l_name " in *" $3 "*) return 0 ;; esac
+    zones=$l_name
+  else
+    rm -rf "$S/record/$2.zone"
+  fi
+  [ -d "$S/record/$2.zone" ] || mkdir "$S/record/$2.zone" || fail "$1" "cannot keep firewalld's zone"
+  for f in "$3.xml" "$3.xml.old"; do
+    [ ! -f "$R/etc/firewalld/zones/$f" ] || cp -a "$R/etc/firewalld/zones/$f" "$S/record/$2.zone/" || fail "$1" "cannot keep firewalld's zone"
+    [ ! -f "$S/record/$2.zone/$f" ] || news="$news $2.zone/$f"
+  done
+  list_zone "$3" >"$S/record/$2.zone/$3.list"
+  news="$news $2.zone/$3.list"
+  if [ -z "$zones" ]; then note "$2" firewall_zone there "$3" -; else amend "$1" "$2" "$zones $3" -; fi
+}
+
+list_zone() {
+  if firewalld_runs; then
+    firewall-cmd --permanent --zone="$1" --list-all 2>/dev/null </dev/null
+  else
+    firewall-offline-cmd --zone="$1" --list-all 2>/dev/null </dev/null
+  fi
+}
+
+# user I KEY NAME HOME: a user of the system's own with a group of the same name, whom nobody can log in as.
+user() {
+  case $phase in
+  look)
+    need=
+    has_account passwd "$3" && has_account group "$3" || need=absent
+    needs "$1" "$need"
+    ;;
+  record)
+    if needed "$1"; then
+      own "$2"
+      if ! load "$2"; then
+        how=
+        has_account passwd "$3" || how=user
+        has_account group "$3" || how="$how group"
+        keep_accounts "$1" "$2"
+        note "$2" user absent "$3" "${how# }"
+      fi
+    elif load "$2"; then
+      own "$2"
+    fi
+    ;;
+  deed)
+    needed "$1" || return 0
+    begin_deed "$1"
+    shell=/bin/false
+    for f in /sbin/nologin /usr/sbin/nologin; do [ ! -x "$f" ] || shell=$f; done
+    if command -v useradd >/dev/null; then
+      has_account group "$3" || within 60 groupadd -r "$3" || fail "$1" "cannot make the group $3"
+      has_account passwd "$3" || within 60 useradd -r -M -g "$3" -d "$4" -s "$shell" "$3" || fail "$1" "cannot make the user $3"
+    else
+      has_account group "$3" || within 60 addgroup -S "$3" || fail "$1" "cannot make the group $3"
+      has_account passwd "$3" || within 60 adduser -S -D -H -G "$3" -h "$4" -s "$shell" "$3" || fail "$1" "cannot make the user $3"
+    fi
+    done_deed "$1"
+    ;;
+  esac
+}
+
+# has_account passwd|group NAME: wherever the machine keeps them.
+has_account() {
+  if [ -z "$R" ] && command -v getent >/dev/null; then
+    getent "$1" "$2" >/dev/null 2>&1 </dev/null
+  else
+    grep -q "^$2:" "$R/etc/$1" 2>/dev/null
+  fi
+}
+
+# keep_accounts I KEY: the very files, and the copies that tools leave beside them, so that their times come back too.
+keep_accounts() {
+  rm -rf "$S/record/$2.users"
+  mkdir "$S/record/$2.users" || fail "$1" "cannot keep the list of users"
+  for f in passwd passwd- group group- shadow shadow- gshadow gshadow- .pwd.lock; do
+    [ -f "$R/etc/$f" ] || continue
+    # The lists are replaced, their copies are written in place.
+    case $f in *-) false ;; *) ln "$R/etc/$f" "$S/record/$2.users/$f" 2>/dev/null ;; esac ||
+      cp -a "$R/etc/$f" "$S/record/$2.users/$f" || fail "$1" "cannot keep the list of users"
+    news="$news $2.users/$f"
+  done
 }
 
 # package I KEY NAME GROUP VERSION FROM: FROM `repo`, or from the file that came as I. GROUP is
@@ -969,6 +1354,7 @@ package() {
     ;;
   want)
     needed "$1" || return 0
+    eval "keys_$4=\"\${keys_$4:-} \$2\""
     if [ "$6" = repo ]; then
       eval "batch_$4=\"\${batch_$4:-} \$3\""
     else
@@ -994,11 +1380,12 @@ package() {
     eval "batch=\$batch_$4 done_batch=\${did_batch_$4:-}"
     begin_deed "$1"
     if [ -z "$done_batch" ]; then
-      [ -s "$S/transaction" ] || { { echo ": $owner"; list_traces; } >"$S/transaction.new" && sync "$S/transaction.new" 2>/dev/null && mv -f "$S/transaction.new" "$S/transaction"; } ||
-        fail "$1" "cannot list the packages that are there"
+      eval "tried=\"\$tried \$keys_$4\""
+      forbid_starts "$1"
       # shellcheck disable=SC2086 # names of packages and numbers have no spaces
       install_packages "$1" "$6" $batch
-      account
+      allow_starts
+      eval "disown_others \$keys_$4"
       packaged=1
       eval "did_batch_$4=1"
     fi
@@ -1009,10 +1396,15 @@ package() {
 }
 
 look_packages() {
+  [ -z "${installed+x}" ] || return 0
+  find_manager
+  installed=$(list_packages)
+}
+
+find_manager() {
   [ -z "${manager+x}" ] || return 0
   manager=
   if command -v dpkg-query >/dev/null; then manager=dpkg; elif command -v rpm >/dev/null; then manager=rpm; fi
-  installed=$(list_packages)
 }
 
 # Each installed package as "name version".
@@ -1038,36 +1430,68 @@ has_package() {
   esac
 }
 
-# A busy package manager is waited for, with a deadline.
+# A busy package manager is waited for, with a deadline. A transaction begins anew before the next try: whoever was busy
+# may have brought packages.
 when_free() {
-  uptime_now
-  until=$((now + patient))
-  while ! within "$((until - now > 1 ? until - now : 1))" "$@"; do
-    grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area' "$out" || return 1
-    uptime_now
-    [ "$now" -lt "$until" ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
-    sleep 1
-    uptime_now
+  busy_since=
+  while ! while_alive "$patient" "$@"; do
+    grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" || return 1
+    while :; do
+      uptime_now
+      busy_since=${busy_since:-$now}
+      [ "$((now - busy_since))" -lt "$patient" ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
+      sleep 1
+      is_held || break
+    done
+    [ -z "$transaction" ] || { contended=1; begin_transaction || return; }
   done
+}
+
+# Where apt says which process has its lock: has it still?
+is_held() {
+  holder=$(sed -n 's/.*held by process \([0-9]*\).*/\1/p' "$out" | head -n 1)
+  [ -n "$holder" ] && grep -q "POSIX .* $holder " /proc/locks 2>/dev/null
 }
 
 uptime_now() {
   IFS=' .' read -r now _ </proc/uptime
 }
 
+# bring COMMAND...: one run of the package manager, and the transaction around it.
+bring() {
+  contended=
+  begin_transaction || fail "$set_aside" "cannot list the packages that are there"
+  transaction=1
+  when_free "$@"
+  set -- $?
+  transaction=
+  account
+  return "$1"
+}
+
 # Nobody else's package is removed for ours.
 apt_install() {
-  when_free apt-get install -y -q --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold "$@"
+  asked=$*
+  bring apt-get install -y -q --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold "$@"
+}
+
+# Packages that an interrupted dpkg left half way. No others come with that.
+complete_packages() {
+  [ -n "$(dpkg --audit 2>/dev/null)" ] || return 0
+  asked=
+  bring dpkg --configure -a || :
 }
 
 # install_packages I FROM WORDS: names, or the numbers of the files that came.
 install_packages() {
-  set_aside=$1 how=$2
+  set_aside=$1 source=$2
   shift 2
   export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
-  case $manager,$how in
+  case $source in files) cd "$T/f" || fail "$set_aside" "the files are gone" ;; esac
+  [ "$manager" != dpkg ] || complete_packages
+  asked=$*
+  case $manager,$source in
   dpkg,repo)
-    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || :
     apt_install "$@" || {
       grep -q 'Unable to locate\|has no installation candidate\|404' "$out" && when_free apt-get update -q && apt_install "$@"
     } && {
@@ -1079,31 +1503,33 @@ install_packages() {
     } && return
     ;;
   rpm,repo)
-    if command -v dnf >/dev/null; then when_free dnf install -y -q "$@" && return; else when_free yum install -y -q "$@" && return; fi
+    # One that waits for another by itself would wait without a limit.
+    set -- install -y -q --setopt=exit_on_lock=True "$@"
+    if command -v dnf >/dev/null; then bring dnf "$@" && return; else bring yum "$@" && return; fi
     ;;
   dpkg,files)
-    cd "$T/f" || fail "$set_aside" "the files are gone"
-    [ -z "$(dpkg --audit 2>/dev/null)" ] || when_free dpkg --configure -a || :
-    when_free dpkg --force-confold -i "$@" && cd / && return
+    bring dpkg --force-confold -i "$@" && cd / && return
     grep -q 'dependency problems\|pre-dependency' "$out" && echo "installed although dependencies are missing" >"$out.note" &&
-      when_free dpkg --force-confold --force-depends -i "$@" && cd / && return
+      bring dpkg --force-confold --force-depends -i "$@" && cd / && return
     ;;
   rpm,files)
-    cd "$T/f" || fail "$set_aside" "the files are gone"
-    when_free rpm -U --replacepkgs "$@" && cd / && return
-    grep -q 'Failed dependencies' "$out" && when_free rpm -U --replacepkgs --nodeps "$@" && cd / && return
+    bring rpm -U --replacepkgs "$@" && cd / && return
+    grep -q 'Failed dependencies' "$out" && bring rpm -U --replacepkgs --nodeps "$@" && cd / && return
     ;;
   esac
   cd /
-  account_after_failure
-  fail "$set_aside" "cannot install $*"
+  # The words of the failure are kept.
+  was_said=$(tail -c 4000 "$out" 2>/dev/null)
+  allow_starts
+  printf '%s\n' "$was_said" >"$out"
+  fail "$set_aside" "cannot install $asked"
 }
 
-# What came although it failed is ours; the words of the failure are kept.
-account_after_failure() {
-  was_said=$(tail -c 4000 "$out" 2>/dev/null)
-  account
-  printf '%s\n' "$was_said" >"$out"
+# disown_others KEYS: what others installed while we waited is theirs, although it was going to be ours.
+disown_others() {
+  for key; do
+    case " $brought , $made" in *" $key "*,*) ;; *,*":$key "*) forget "$key" ;; esac
+  done
 }
 
 # A transaction that was cut off has left files that its package manager does not know of. Their names are taken from
@@ -1120,7 +1546,7 @@ strewn() {
     rpm) n=$(rpm -qp --qf '%{NAME}' "$f" 2>/dev/null) ;;
     *) n= ;;
     esac || continue
-    [ -n "$n" ] && ! grep -qxF -e "$n" "$S/transaction" && ! has_package "$n" || continue
+    [ -n "$n" ] && ! grep -qxF -e "$n" "$S/transaction" && is_planned "$n" && ! has_package "$n" || continue
     case $manager in
     dpkg) dpkg-deb --fsys-tarfile "$f" | tar -t | sed 's|^\./|/|;s|/$||' ;;
     rpm) rpm -qlp "$f" ;;
@@ -1145,6 +1571,220 @@ clear_leftovers() {
   rm -f "$S/leftovers"
 }
 
+# What is going to be installed, and what is there before: packages, what their scripts may add beside their files, and
+# files below /etc. The lists come last, right before the package manager takes its lock.
+begin_transaction() {
+  list_plan
+  list_surroundings >"$S/surroundings" 2>/dev/null || return
+  (cd "$R/" && find etc -xdev -type f) >"$S/etc.list" 2>/dev/null
+  flush "$S/surroundings" "$S/etc.list"
+  { echo ": $owner"; list_traces; [ -z "$plan" ] || printf '%s\n' "$plan"; } >"$S/transaction.new" && flush "$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"
+}
+
+# The plan, in lines after the names of what is there: "+" says that there is one, "+ NAME" is a package that is to come,
+# "@ NAME" one that comes with others of the same rpm transaction.
+list_plan() {
+  plan=
+  # shellcheck disable=SC2086 # names of packages and numbers have no spaces
+  case $asked,$manager,$source in
+  ,*) ;;
+  *,files)
+    plan=$(for f in $asked; do
+      case $manager in dpkg) n=$(dpkg-deb -f "$f" Package) ;; rpm) n=$(rpm -qp --qf '%{NAME}' "$f") ;; esac && printf '+ %s\n' "$n" || exit 1
+    done 2>/dev/null) || { plan=; return; }
+    ;;
+  *,dpkg,repo)
+    while_alive "$patient" apt-get -s install -y -q --no-install-recommends --no-remove $asked
+    plan=$(printf '+ %s\n' $asked; sed -n 's/^Inst \([^ :]*\).*/+ \1/p' "$out")
+    ;;
+  *,rpm,repo) plan=$(printf '@ %s\n' $asked) ;;
+  esac
+  plan=+${plan:+$nl$plan}
+}
+
+# is_planned NAME: always where an older release wrote no plan, and where rpm tells it only afterwards.
+is_planned() {
+  ! grep -qxF + "$S/transaction" || grep -q '^@ ' "$S/transaction" || grep -qxF -e "+ $1" "$S/transaction"
+}
+
+# What came with the transaction: of what is new only what it was to bring. Others may have installed something too,
+# before it or after it was cut off.
+list_brought() {
+  new=$(list_traces | grep -vxF -f "$S/transaction") || return 0
+  grep -qxF + "$S/transaction" || { printf '%s\n' "$new"; return; }
+  planned=$(sed -n 's/^+ //p' "$S/transaction")
+  names=$(sed -n 's/^@ //p' "$S/transaction")
+  # shellcheck disable=SC2086 # names of packages have no spaces
+  [ -z "$names" ] || planned=$planned$nl$(
+    ids=$(rpm -q --whatprovides --qf '%{NAME} %{INSTALLTID}\n' $names 2>/dev/null | while IFS=' ' read -r n id; do
+      case $nl$new$nl in *"$nl$n$nl"*) printf ' %s ' "$id" ;; esac
+    done)
+    rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
+      case $ids in *" $id "*) printf '%s\n' "$n" ;; esac
+    done
+  )
+  printf '%s\n' "$new" | grep -xF -e "$planned"
+}
+
+# note_earlier NAMES: which configuration of these packages was there before them.
+note_earlier() {
+  [ $# != 0 ] && [ -f "$S/etc.list" ] || return 0
+  case $manager in
+  dpkg) dpkg-query -W -f '${Conffiles}\n' "$@" 2>/dev/null | sed -n 's|^ /\([^ ]*\) .*|\1|p' ;;
+  rpm) rpm -qc "$@" 2>/dev/null | sed -n 's|^/||p' ;;
+  esac >"$S/conffiles"
+  if [ -s "$S/conffiles" ]; then
+    { [ ! -f "$S/earlier" ] || grep -vxF -f "$S/conffiles" "$S/earlier"; grep -xF -f "$S/conffiles" "$S/etc.list"; } >"$S/earlier.new"
+    flush "$S/earlier.new" && mv -f "$S/earlier.new" "$S/earlier"
+  fi
+  rm -f "$S/conffiles"
+}
+
+# keep_earlier, put_earlier_back: packages that are purged take such files with them.
+keep_earlier() {
+  [ -s "$S/earlier" ] || return 0
+  while IFS= read -r p; do
+    [ -f "$R/$p" ] && [ ! -e "$S/kept/$p" ] || continue
+    mkdir -p "$S/kept/${p%/*}" && { ln "$R/$p" "$S/kept/$p" 2>/dev/null || cp -a "$R/$p" "$S/kept/$p"; } || return
+  done <"$S/earlier" 2>"$out"
+}
+put_earlier_back() {
+  [ -d "$S/kept" ] || return 0
+  while IFS= read -r p; do
+    [ -f "$S/kept/$p" ] && [ ! -e "$R/$p" ] || continue
+    make_above "$R/$p" && { ln "$S/kept/$p" "$R/$p" 2>/dev/null || cp -a "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; stick "it is in $S/kept"; return; }
+  done <"$S/earlier" 2>"$out"
+  rm -rf "$S/kept"
+}
+
+# System users and groups, and directories with mode and owner, in places that scripts of packages make use of.
+list_surroundings() {
+  for kind in passwd group; do
+    [ ! -f "$R/etc/$kind" ] || while IFS=: read -r name _ id _; do
+      case $id in '' | *[!0-9]*) ;; *) [ "$id" -ge 1000 ] || printf '%s %s\n' "$kind" "$name" ;; esac
+    done <"$R/etc/$kind"
+  done
+  set --
+  for above in /var /var/lib /var/log /var/cache; do
+    for place in "$R$above"/*; do [ ! -d "$place" ] || [ -h "$place" ] || set -- "$@" "$place"; done
+  done
+  [ $# = 0 ] || stat -c 'looks %a %u %g %n' "$@" || :
+}
+
+# note_surroundings NAMES: what the scripts of these packages leave is not taken away with them: undo does that, when all
+# packages are gone. After a run that died nobody knows what others have made since. Where others were at work as well,
+# only what the packages name counts.
+note_surroundings() {
+  [ "$phase" = deed ] && [ -f "$S/surroundings" ] || return 0
+  { [ ! -f "$S/aftermath" ] || cat "$S/aftermath"; } >"$S/aftermath.new"
+  [ -z "$contended" ] || texts_of "$@" >"$S/texts" 2>/dev/null
+  list_surroundings 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do
+    case $kind in looks) name=${path##*/} ;; *) name=$mode ;; esac
+    [ -z "$contended" ] || grep -qwF -e "$name" "$S/texts" || continue
+    case $kind in
+    passwd | group) printf '%s\n' "$kind $mode" ;;
+    looks)
+      before=$(grep -e '^looks [0-9]* [0-9]* [0-9]* /' "$S/surroundings" | while IFS=' ' read -r _ b_mode b_uid b_gid b_path; do
+        [ "$b_path" != "$path" ] || printf '%s' "$b_mode $b_uid $b_gid"
+      done)
+      if [ -z "$before" ]; then
+        find "$path" -xdev 2>/dev/null | head -n 1000 | sed 's/^/path /'
+      elif ! grep -qe "^looks [0-9]* [0-9]* [0-9]* $path\$" "$S/aftermath.new"; then
+        printf '%s\n' "looks $before $path"
+      fi
+      ;;
+    esac
+  done >"$S/aftermath.more"
+  cat "$S/aftermath.more" >>"$S/aftermath.new"
+  rm -f "$S/aftermath.more" "$S/texts"
+  if [ -s "$S/aftermath.new" ]; then flush "$S/aftermath.new" && mv -f "$S/aftermath.new" "$S/aftermath"; else rm -f "$S/aftermath.new"; fi
+}
+
+# texts_of NAMES: where packages name what they make beside their files.
+texts_of() {
+  case $manager in
+  dpkg) for n; do for f in "$R/var/lib/dpkg/info/$n".* "$R/var/lib/dpkg/info/$n":*.*; do [ ! -f "$f" ] || cat "$f"; done; done ;;
+  rpm) rpm -q --scripts "$@" ;;
+  esac
+  case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac | grep -E '/(sysusers|tmpfiles)\.d/' | while IFS= read -r f; do cat "$R$f"; done
+}
+
+# After the last package of ours is gone; what another package has by now stays.
+clear_aftermath() {
+  [ -s "$S/aftermath" ] || return 0
+  find_manager
+  sort -ru "$S/aftermath" | while IFS=' ' read -r kind name uid gid path; do
+    case $kind in
+    path)
+      name=${name}${uid:+ $uid}${gid:+ $gid}${path:+ $path}
+      case $manager in dpkg) dpkg -S "$name" ;; rpm) rpm -qf "$name" ;; esac >/dev/null 2>&1 && continue
+      if [ -d "$name" ] && [ ! -h "$name" ]; then rmdir "$name" 2>/dev/null; else rm -f "$name"; fi
+      ;;
+    passwd)
+      grep -q "^$name:" "$R/etc/passwd" || continue
+      group_id "$name" "$R/etc/group"
+      quiet userdel "$name" || :
+      grep -qxF -e "group $name" "$S/aftermath" || remake_group "$name" || :
+      ;;
+    group) ! grep -q "^$name:" "$R/etc/group" || quiet groupdel "$name" || : ;;
+    looks)
+      [ -d "$path" ] || mkdir "$path" 2>/dev/null || continue
+      chown "$uid:$gid" "$path" 2>/dev/null && chmod "00$name" "$path" 2>/dev/null
+      ;;
+    esac
+  done
+  rm -f "$S/aftermath"
+}
+
+# No service comes up because its package is installed: it would run as nobody asked for. Debian's packages ask this
+# file before they start anything. It forbids nothing to those whom others install, nor to services that ran before.
+forbid_starts() {
+  [ "$manager" = dpkg ] && [ -d "$R/usr/sbin" ] || return 0
+  keep "$1" policy file "$R/usr/sbin/policy-rc.d" /usr/sbin/policy-rc.d
+  flush_records
+  # shellcheck disable=SC2016 # the words of another script
+  printf '%s\n' '#!/bin/sh' ': Placed by Hatchery while it installs packages, and taken away afterwards.' "before='$S/record/policy.orig'" \
+    '[ ! -x "$before" ] || "$before" "$@" || exit' '[ -n "${HATCHERY_RUNNING:-}" ] || exit 0' '[ "$1" != --quiet ] || shift' \
+    'case $2 in *stop*) exit 0 ;; esac' 'case $HATCHERY_RUNNING in *" $1 "* | *" $1.service "*) exit 0 ;; esac' 'exit 101' >"$T/policy" &&
+    chmod 755 "$T/policy" || fail "$1" "cannot write to $T"
+  put "$1" "$T/policy" "$R/usr/sbin/policy-rc.d" policy '?'
+  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --state=active,activating,reloading 2>/dev/null </dev/null 9>&- |
+    while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
+  HATCHERY_RUNNING="$HATCHERY_RUNNING "
+  export HATCHERY_RUNNING
+}
+
+# Also for a run that died. What cannot be put back stays in the record.
+allow_starts() {
+  unset HATCHERY_RUNNING
+  [ -f "$S/record/policy" ] || return 0
+  ! load policy || restore_path policy || return 0
+  forget policy
+}
+
+# units_of NAMES: what the packages of these names bring for systemd; a template is nothing that runs.
+units_of() {
+  case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac 2>/dev/null </dev/null 9>&- |
+    sed -n 's|^.*/lib/systemd/system/\([^/]*\)$|\1|p' | grep -E '\.(service|socket|timer|path)$' | grep -v '@\.' | sort -u
+}
+
+# is_packaged UNIT: did a package of ours bring it? Then it was not there before, whatever its package did with it since.
+is_packaged() {
+  if [ -z "${package_units+x}" ]; then
+    names=
+    for f in "$S"/record/package-*; do
+      case $f in *@*) continue ;; esac
+      [ -f "$f" ] && load "${f##*/}" || continue
+      names="$names $l_name"
+    done
+    find_manager
+    # shellcheck disable=SC2086 # names of packages have no spaces
+    package_units=$nl$([ -z "$names" ] || units_of $names)$nl
+  fi
+  # One in this place is stronger than a package's, and somebody else's.
+  case $package_units in *"$nl$1$nl"*) [ ! -f "$R/etc/systemd/system/$1" ] || [ -h "$R/etc/systemd/system/$1" ] ;; *) false ;; esac
+}
+
 # What a transaction brought beside what was asked for belongs to it, also when it was cut off.
 account() {
   [ -s "$S/transaction" ] || return 0
@@ -1152,13 +1792,19 @@ account() {
   t_owner=$owner
   IFS=' ' read -r _ owner <"$S/transaction"
   [ -n "${record_began:-}" ] || { begin_records 10000; record_began=1; }
-  for n in $(list_traces | grep -vxF -f "$S/transaction"); do
+  names=$(list_brought)
+  for n in $names; do
     key=package-$(printf %s "$n" | tr .+ __)
     load "$key" || note "$key" package absent "$n" "$manager"
+    brought="$brought $key"
   done
+  # shellcheck disable=SC2086 # names of packages have no spaces
+  note_earlier $names
   flush_records
   owner=$t_owner
-  rm -f "$S/transaction"
+  # shellcheck disable=SC2086
+  note_surroundings $names
+  rm -f "$S/transaction" "$S/surroundings" "$S/etc.list"
 }
 
 # image I KEY RUNTIME REFERENCES: an archive of images that came as I; references separated by spaces.
@@ -1189,10 +1835,12 @@ image() {
   deed)
     needed "$1" || return 0
     begin_deed "$1"
+    # While the runtime unpacks a layer its client hears nothing: a second for each mebibyte more.
+    calm=$((patient + $(stat -c %s "$T/f/$1") / 1048576))
     case $3 in
-    containerd) within "$patient" ctr -n k8s.io images import "$T/f/$1" ;;
-    docker) within "$patient" docker load -i "$T/f/$1" ;;
-    isulad) within "$patient" isula load -i "$T/f/$1" ;;
+    containerd) while_alive "$calm" ctr -n k8s.io images import "$T/f/$1" ;;
+    docker) while_alive "$calm" docker load -i "$T/f/$1" ;;
+    isulad) while_alive "$calm" isula load -i "$T/f/$1" ;;
     esac || fail "$1" "$3 does not take the images"
     present=$nl$(list_images "$3")$nl
     for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) fail "$1" "the archive does not bring $ref" ;; esac; done
@@ -1320,7 +1968,13 @@ apply() {
   phase=want
   ops
   [ -z "$wanting" ] || finish wanting
-  begin_records "$((count * 2 + 2))"
+  # Who changes nothing makes no records, and waits for no disk.
+  i=0 numbers=0
+  while [ "$i" -lt "$count" ]; do
+    ! needed "$i" || { numbers=$((count * 2 + 2)); break; }
+    i=$((i + 1))
+  done
+  begin_records "$numbers"
   record_began=1
   phase=record
   ops
@@ -1357,6 +2011,7 @@ undo() {
   trap '' HUP PIPE
   exec 4>/dev/null
   if [ ! -d "$S" ]; then
+    sweep_scripts
     say "hatchery 1 $run"
     finish ok
   fi
@@ -1370,7 +2025,7 @@ undo() {
   chosen=
   for f in "$S"/record/*; do
     key=${f##*/}
-    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *.users | *@*) continue ;; esac
     [ -f "$f" ] || continue
     released "$key" "$1" || continue
     if load "$key" || [ "$l_mark" = end ]; then
@@ -1382,6 +2037,7 @@ undo() {
   chosen=$(printf '%s' "$chosen" | sort -rn)
   # Units stop while their files are there, and start when these are what they were.
   stuck= stopping= disabling= forgotten=
+  gather_packaged_units
   each unit gather_unit
   stop_units
   packages= later= gone= gathering=other
@@ -1391,18 +2047,25 @@ undo() {
   remove_packages
   clear_leftovers
   restore_again
+  put_earlier_back
   case $reload,$chosen in *' package '* | *' unit '* | 1,*) within 60 systemctl daemon-reload || : ;; esac
   each unit restore_unit
   forget_put_back
+  packages_left || clear_aftermath
   # Only without any record left is nothing of ours here.
   for f in "$S"/record/*; do
-    case $f in *@* | *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
+    case $f in *@* | *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *.users) ;; *) [ ! -f "$f" ] || { finish "${stuck:-ok}"; } ;; esac
   done
   if [ -z "$stuck" ]; then
     cd / && rm -rf "$S"
     finish ok
   fi
   finish "$stuck"
+}
+
+packages_left() {
+  for f in "$S"/record/package-*; do [ ! -f "$f" ] || return 0; done
+  return 1
 }
 
 # released KEY OWNERS: does nobody else need it? A name is a file, so a shell's pattern finds it.
@@ -1438,9 +2101,10 @@ each() {
   set +f
 }
 
-# Keys are of one length, so none begins with another.
+# A key can be the beginning of another, so everything that belongs to one is named in full.
 forget() {
-  rm -rf "$S/record/$1"*
+  set -- "$S/record/$1"
+  rm -rf "$1" "$1.is" "$1.list" "$1.orig" "$1.pending" "$1.text" "$1.undo" "$1.users" "$1.zone" "$1"@*
 }
 
 # put_back KEY: to be forgotten with others. Whoever dies before that puts it back again, which changes nothing.
@@ -1451,7 +2115,10 @@ put_back() {
 
 forget_put_back() {
   set --
-  for key in $forgotten; do set -- "$@" "$S/record/$key"*; done
+  for key in $forgotten; do
+    key=$S/record/$key
+    set -- "$@" "$key" "$key.is" "$key.list" "$key.orig" "$key.pending" "$key.text" "$key.undo" "$key.users" "$key.zone" "$key"@*
+  done
   forgotten=
   [ $# = 0 ] || rm -rf "$@"
 }
@@ -1483,8 +2150,9 @@ restore() {
   module) quiet modprobe -r "$l_name" || : ;;
   hosts) restore_hosts "$1" || { stick "cannot put /etc/hosts back"; return; } ;;
   kernel_hostname) { printf '%s\n' "$l_name" >"$R/proc/sys/kernel/hostname"; } 2>"$out" || { stick; return; } ;;
-  firewall) restore_firewall || { stick "cannot close $l_name"; return; } ;;
+  firewall) restore_firewall "$1" || { stick "cannot close $l_name"; return; } ;;
   firewall_zone) restore_zone "$1" || { stick; return; } ;;
+  user) restore_user "$1" || { stick "cannot remove the user $l_name"; return; } ;;
   package)
     # All at once, since they need each other.
     packages="$packages $1"
@@ -1499,7 +2167,8 @@ restore() {
   esac
   case $l_name in */systemd/*) reload=1 ;; esac
   say "undone $l_kind $l_name"
-  case $purging,$l_kind,$l_was,$l_name in
+  case $purging,$l_kind,$l_was,$l_name,$l_extra in
+  *,*-packaged\ *) ;;
   1,file,file,/etc/*)
     later="$later $r_key"
     return
@@ -1558,7 +2227,7 @@ restore_path() {
   *,linked*)
     # Where nothing was put in its place, the original is still there under both names.
     ! same_inode "$r_orig" "$r_path" || return 0
-    mkdir -p "${r_path%/*}" 2>"$out" || return
+    make_above "$r_path" 2>"$out" || return
     # Until packages are gone the original is needed a second time.
     [ -z "$purging" ] || { ln "$r_orig" "${r_path%/*}/.hatchery-$1" && mv -f "${r_path%/*}/.hatchery-$1" "$r_path"; } 2>"$out" || return
     [ -n "$purging" ] || mv -f "$r_orig" "$r_path" 2>"$out"
@@ -1567,10 +2236,15 @@ restore_path() {
     if mounted "$r_path"; then
       cat "$r_orig" >"$r_path" 2>"$out" && back_to_mode "$r_path" && touch -r "$r_orig" "$r_path"
     else
-      mkdir -p "${r_path%/*}" 2>"$out" && cp -a "$r_orig" "${r_path%/*}/.hatchery-$1" 2>"$out" && mv -f "${r_path%/*}/.hatchery-$1" "$r_path" 2>"$out"
+      make_above "$r_path" 2>"$out" && cp -a "$r_orig" "${r_path%/*}/.hatchery-$1" 2>"$out" && mv -f "${r_path%/*}/.hatchery-$1" "$r_path" 2>"$out"
     fi
     ;;
   esac
+}
+
+# make_above PATH: a package that goes takes its empty directories with it.
+make_above() {
+  [ -d "${1%/*}" ] || (umask 022 && mkdir -p "${1%/*}")
 }
 
 back_to_mode() {
@@ -1662,13 +2336,19 @@ restore_hosts() {
 }
 
 restore_firewall() {
-  # shellcheck disable=SC2086 # zone and words
-  set -- $l_extra
   case $l_was in
   firewalld)
-    [ "$(firewall-cmd --state 2>/dev/null </dev/null)" = running ] || return 0
-    case $* in *now*) within 60 firewall-cmd --zone="$1" --remove-port="$l_name" || return ;; esac
-    case $* in *kept*) within 60 firewall-cmd --permanent --zone="$1" --remove-port="$l_name" ;; esac
+    zone=
+    reopen_ports && list_walls || return
+    # Zone by zone, each with what was done in it.
+    for w in $l_extra; do
+      case $w,$l_name in
+      now,*/tcp | now,*/udp | kept,*/tcp | kept,*/udp) close_port "$w" "$zone" "$1" || return ;;
+      now,* | kept,*) in_zone "$w" "$zone" --remove-source="$l_name" || return ;;
+      now:* | kept:*) ;;
+      *) zone=$w ;;
+      esac
+    done
     ;;
   ufw)
     # It may be gone, and with a comment it is somebody else's by now: ufw has one rule for both and deletes either.
@@ -1678,14 +2358,137 @@ restore_firewall() {
   esac
 }
 
-# The zone's files come back when the zone is what it was, so that not even a copy of them remains.
-restore_zone() {
-  kept=$S/record/$1.zone zone_file=$R/etc/firewalld/zones/$l_name.xml
-  firewall-cmd --permanent --zone="$l_name" --list-all >"$S/zone.now" 2>/dev/null </dev/null || return 0
-  cmp -s "$S/zone.now" "$kept/list" || return 0
-  for f in "$zone_file" "$zone_file.old"; do
-    if [ -f "$kept/${f##*/}" ]; then cp -a "$kept/${f##*/}" "$f" 2>"$out" || return; else rm -f "$f" 2>"$out" || return; fi
+# in_zone now|kept ZONE OPTION: what somebody has taken out before us is out.
+in_zone() {
+  case $1,$runs in
+  now,1) within 60 firewall-cmd --zone="$2" "$3" ;;
+  kept,1) within 60 firewall-cmd --permanent --zone="$2" "$3" ;;
+  kept,) ! command -v firewall-offline-cmd >/dev/null || within 60 firewall-offline-cmd --zone="$2" "$3" ;;
+  esac || grep -q 'INVALID_ZONE\|UNKNOWN_SOURCE\|NOT_ENABLED\|ALREADY_ENABLED\|ZONE_CONFLICT' "$out"
+}
+
+# What is open now and for good, once for all records.
+list_walls() {
+  [ -z "${walls:-}" ] || return 0
+  wall_now= wall_kept= runs=
+  if firewalld_runs; then
+    runs=1
+    wall_now=$(firewall-cmd --list-all-zones 2>"$out" </dev/null) && wall_kept=$(firewall-cmd --permanent --list-all-zones 2>"$out" </dev/null) || return
+  elif command -v firewall-offline-cmd >/dev/null; then
+    wall_kept=$(firewall-offline-cmd --list-all-zones 2>"$out" </dev/null) || return
+  fi
+  wall_now=$nl$(printf '%s\n' "$wall_now" | zone_entries)$nl wall_kept=$nl$(printf '%s\n' "$wall_kept" | zone_entries)$nl
+  walls=1
+}
+
+# close_port now|kept ZONE KEY: firewalld has made one range of ours and of what overlapped it. That is closed, and what
+# others had of it, and other records of ours, are opened again. A range that is wider than all these together is
+# somebody else's by now and stays as it is.
+close_port() {
+  eval "entries=\$wall_$1"
+  list_own_ports "$2" "$3"
+  again= z=
+  for w in $l_extra; do
+    case $w in now | kept) ;; now:* | kept:*) [ "$z ${w%%:*}" != "$2 $1" ] || again="$again ${w#*:}" ;; *) z=$w ;; esac
   done
+  bounds "$l_name"
+  first=$low last=$high from=$low to=$high words=
+  for p in $again $own_ports; do
+    bounds "$p"
+    [ "${p#*/}" = "${l_name#*/}" ] && [ "$low" -le "$last" ] && [ "$high" -ge "$first" ] || continue
+    # One that somebody has closed since stays closed.
+    find_overlaps "$entries" "$2" "$p"
+    [ -n "$covering" ] || continue
+    bounds "$p"
+    [ "$low" -ge "$from" ] || from=$low
+    [ "$high" -le "$to" ] || to=$high
+    words="$words${words:+$nl}$1 $2 $p"
+  done
+  find_overlaps "$entries" "$2" "$l_name"
+  # Without `walls` they are listed again: what is there then is firewalld's choice.
+  case " $overlaps " in *" $l_name "*) overlaps=$l_name ;; *) walls= ;; esac
+  [ -z "$words" ] || { walls=; set_durably reopen "$words" || return; }
+  for p in $overlaps; do
+    bounds "$p"
+    [ "$low" -ge "$from" ] && [ "$high" -le "$to" ] || continue
+    in_zone "$1" "$2" --remove-port="$p" || return
+    [ -z "$walls" ] || eval "wall_$1=\${entries%%\"\$nl\$2 \$l_name\$nl\"*}\$nl\${entries#*\"\$nl\$2 \$l_name\$nl\"}"
+  done
+  reopen_ports
+}
+
+# Also for a run that died between the two.
+reopen_ports() {
+  [ -s "$S/reopen" ] || return 0
+  runs=
+  ! firewalld_runs || runs=1
+  while IFS=' ' read -r way z p; do in_zone "$way" "$z" --add-port="$p" || return; done <"$S/reopen"
+  rm -f "$S/reopen"
+}
+
+# The zones' files come back when the zones are what they were, so that not even a copy of them remains.
+restore_zone() {
+  kept=$S/record/$1.zone
+  for zone in $l_name; do
+    list=$kept/$zone.list
+    # Where only one zone could be written down.
+    [ -f "$list" ] || list=$kept/list
+    now=$(list_zone "$zone") && [ "$(printf '%s\n' "$now" | sort_ports)" = "$(sort_ports <"$list")" ] || continue
+    for f in "$zone.xml" "$zone.xml.old"; do
+      if [ -f "$kept/$f" ]; then cp -a "$kept/$f" "$R/etc/firewalld/zones/$f" 2>"$out" || return; else rm -f "$R/etc/firewalld/zones/$f" 2>"$out" || return; fi
+    done
+  done
+}
+
+# In which order firewalld tells them depends on when they were added.
+sort_ports() {
+  set -f
+  while IFS= read -r line; do
+    case $line in '  ports: '*) for p in ${line#*: }; do printf 'port %s\n' "$p"; done | sort ;; *) printf '%s\n' "$line" ;; esac
+  done
+}
+
+# restore_user KEY: only what we made of the two. The lists come back as they were when nobody else changed them.
+restore_user() {
+  kept=$S/record/$1.users remade=
+  case $l_extra in
+  *user*) ! has_account passwd "$l_name" || if command -v userdel >/dev/null; then within 60 userdel "$l_name"; else within 60 deluser "$l_name"; fi || return ;;
+  esac
+  case $l_extra in
+  *group*) ! has_account group "$l_name" || if command -v groupdel >/dev/null; then within 60 groupdel "$l_name"; else within 60 delgroup "$l_name"; fi || return ;;
+  *) group_id "$l_name" "$kept/group" && remake_group "$l_name" || return ;;
+  esac
+  for f in passwd group shadow gshadow; do
+    same_list "$kept/$f" "$R/etc/$f" || continue
+    for g in "$f" "$f-"; do
+      if [ ! -f "$kept/$g" ]; then
+        rm -f "$R/etc/$g"
+      elif ! same_inode "$kept/$g" "$R/etc/$g"; then
+        rm -f "$R/etc/.hatchery-$g"
+        { ln "$kept/$g" "$R/etc/.hatchery-$g" 2>/dev/null || cp -a "$kept/$g" "$R/etc/.hatchery-$g"; } && mv -f "$R/etc/.hatchery-$g" "$R/etc/$g" || return
+      fi
+    done
+  done 2>"$out"
+  [ -f "$kept/.pwd.lock" ] || rm -f "$R/etc/.pwd.lock"
+}
+
+# group_id NAME FILE: its number, or nothing.
+group_id() {
+  gid=$(sed -n "s/^$1:[^:]*:\([0-9]*\):.*/\1/p" "$2" 2>/dev/null) || gid=
+}
+
+# remake_group NAME: many machines remove a user's group with the user, also one that was there before.
+remake_group() {
+  [ -n "$gid" ] && ! has_account group "$1" || return 0
+  remade=1
+  if command -v groupadd >/dev/null; then within 60 groupadd -g "$gid" "$1"; else within 60 addgroup -g "$gid" "$1"; fi
+}
+
+# same_list KEPT NOW: a group that was made again stands at the end.
+same_list() {
+  ! cmp -s "$1" "$2" || return 0
+  case $remade,$1 in 1,*/group | 1,*/gshadow) ;; *) return 1 ;; esac
+  [ -f "$1" ] && [ -f "$2" ] && [ "$(grep -v "^$l_name:" "$1" | sort)" = "$(grep -v "^$l_name:" "$2" | sort)" ]
 }
 
 restore_image() {
@@ -1709,6 +2512,10 @@ remove_packages() {
     [ "$l_was" != config-files ] || modest="$modest $l_name"
   done
   look_packages
+  keep_earlier || {
+    for key in $packages; do ! load "$key" || stick "cannot keep the configuration that was there before it"; done
+    return
+  }
   # shellcheck disable=SC2086 # names of packages have no spaces
   if ! purge $names; then
     for _ in 1 2 3 4 5; do for n in $names; do purge "$n" || :; done; done
@@ -1754,9 +2561,29 @@ has_trace() {
 }
 
 gather_unit() {
-  case ${l_extra#* } in active | activating | reloading) return ;; esac
+  case " $stopping " in *" $l_name "*) return ;; esac
+  case $packaged_units,${l_extra#* } in
+  # An older release took it for somebody else's when the package had started it.
+  *"$nl$l_name$nl"*) disabling="$disabling $l_name" ;;
+  *,active | *,activating | *,reloading) return ;;
+  esac
   stopping="$stopping $l_name"
   case $l_extra in disabled* | absent*) disabling="$disabling $l_name" ;; esac
+}
+
+# What packages brought ends while its data is still there, also what only the packages themselves started.
+gather_packaged_units() {
+  names= packaged_units=
+  for key in $(printf '%s\n' "$chosen" | sed -n 's/^[0-9]* package //p'); do ! load "$key" || names="$names $l_name"; done
+  [ -n "$names" ] || return 0
+  find_manager
+  # shellcheck disable=SC2086 # names of packages have no spaces
+  packaged_units=$nl$(units_of $names)$nl
+  for name in $packaged_units; do
+    # One in this place is not the package's. If it is ours, it has a record.
+    [ ! -f "$R/etc/systemd/system/$name" ] || [ -h "$R/etc/systemd/system/$name" ] || continue
+    stopping="$stopping $name" disabling="$disabling $name"
+  done
 }
 
 # Together: each may have clients to say goodbye to, and systemd knows which has to wait for which.
@@ -1773,6 +2600,14 @@ stop_units() {
 restore_unit() {
   : >"$out"
   was_file=${l_extra%% *} was_active=${l_extra#* }
+  # Its file went with a package: there is nothing to enable or to start.
+  case $was_file,$was_active in
+  enabled*,* | *,active | *,activating | *,reloading)
+    case $nl$(systemctl show -p LoadState "$l_name" 2>/dev/null </dev/null 9>&-)$nl in
+    *"${nl}LoadState=not-found$nl"*) was_file=absent was_active=inactive ;;
+    esac
+    ;;
+  esac
   case $was_file in
   enabled*) within "$patient" systemctl enable "$l_name" || { stick; return; } ;;
   disabled) quiet systemctl disable "$l_name" || : ;;
@@ -1818,7 +2653,7 @@ managed() {
   count=0 paths= units=
   for f in "$S"/record/*; do
     key=${f##*/}
-    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *@*) continue ;; esac
+    case $key in *.orig | *.is | *.text | *.list | *.pending | *.undo | *.zone | *.users | *@*) continue ;; esac
     load "$key" || continue
     owners=
     for o in "$f"@*; do [ ! -e "$o" ] || owners="$owners,${o##*@}"; done

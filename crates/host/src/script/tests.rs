@@ -1,11 +1,17 @@
 //! The prelude with real shells on a directory that stands for a machine's root.
 
+mod conffiles;
 mod equivalence;
 mod firewall;
 mod hosts;
 mod kill;
 mod managed;
+mod one_off;
+mod packages;
 mod place;
+mod port_ranges;
+mod transactions;
+mod users;
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
@@ -114,6 +120,7 @@ fn mixture(flavour: &str) -> Vec<Operation> {
             source: PackageSource::Repository(vec![
                 PackageName::new("socat").unwrap(),
                 PackageName::new("tar").unwrap(),
+                PackageName::new("nginx").unwrap(),
                 PackageName::new("g++").unwrap(),
             ]),
         }),

@@ -119,6 +119,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A command prints more than anybody should answer.
+    #[snafu(display("an answer of more than {} MiB", limit >> 20))]
+    TooLong {
+        /// In bytes.
+        limit: usize,
+    },
     /// We may not become root there.
     #[snafu(display("cannot become root on {host}: {source}"))]
     Privilege {
@@ -160,7 +166,14 @@ impl Error {
             Self::Deadline { .. } => {
                 Some("look whether the machine is overloaded or frozen, then run again".into())
             }
-            Self::Bastion { source, .. } => source.remedy(),
+            Self::Bastion { source, .. } => match &**source {
+                Self::Authentication { .. } => Some(
+                    "put the public key into the user's ~/.ssh/authorized_keys on the bastion, or give the bastion a password \
+                     of its own: it is never sent that of the machines behind it"
+                        .into(),
+                ),
+                other => other.remedy(),
+            },
             Self::Privilege { source, .. } => Some(source.remedy().into()),
             Self::Lost { .. } => Some("run again: what is done already is found out from the machine".into()),
             Self::ChannelRefused { .. } => {
@@ -172,7 +185,7 @@ impl Error {
             Self::ForwardRefused { .. } => {
                 Some("make sure that something listens at this address on the machine".into())
             }
-            Self::Spawn { .. } => None,
+            Self::Spawn { .. } | Self::TooLong { .. } => None,
         }
     }
 }

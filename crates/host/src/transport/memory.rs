@@ -115,6 +115,17 @@ impl Memory {
         self
     }
 
+    /// With a service at a port: every connection gets one answer after its first bytes.
+    #[must_use]
+    pub fn with_port(
+        self,
+        port: u16,
+        answer: impl Fn() -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.lock().ports.insert(port, Arc::new(answer));
+        self
+    }
+
     /// With a file that was there before, with every directory above it.
     #[must_use]
     pub fn with_file(self, path: &str, mode: u16, bytes: impl Into<Arc<[u8]>>) -> Self {

@@ -14,6 +14,7 @@ pub mod key;
 mod known_hosts;
 mod patience;
 mod relay;
+mod sockets;
 mod stall;
 mod target;
 
@@ -21,6 +22,7 @@ pub use bastions::Bastions;
 pub use host_keys::{HostKey, Pin};
 pub use key::Key;
 pub use patience::Patience;
+pub use sockets::raise_open_files;
 pub use target::{Auth, Hop, Target};
 
 use super::{Connection, Connector, Error};

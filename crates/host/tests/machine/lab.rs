@@ -31,6 +31,11 @@ pub(crate) fn word(text: &str) -> Word {
 impl Bench {
     pub(crate) async fn new(name: &str, machines: usize, wish: Wish) -> Self {
         fixtures::ensure(&["packages-new"]).await.unwrap();
+        Self::bare(name, machines, wish).await
+    }
+
+    /// Without packages of ours to install.
+    pub(crate) async fn bare(name: &str, machines: usize, wish: Wish) -> Self {
         let options = Options {
             wish,
             ..Options::new(name.parse().unwrap(), machines)

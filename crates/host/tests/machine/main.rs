@@ -7,6 +7,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod debian;
 mod interruptions;
 mod lab;
 mod refusals;

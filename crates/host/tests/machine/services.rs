@@ -1,6 +1,6 @@
 //! Operations that need a service of their own on the machine: a firewall, a container runtime, a package manager.
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use hatchery_host::{
     content::{Content, Hash},
@@ -16,18 +16,20 @@ use crate::lab::{Bench, inside, word};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-fn port(first: u16, last: u16, protocol: Protocol) -> Operation {
-    Operation::Firewall(Firewall {
-        port: Port::range(first, last).unwrap(),
-        protocol,
-    })
-}
-
-fn ports() -> Task {
+/// What others reach at an address.
+fn ports(address: Ipv4Addr) -> Task {
+    let port = |first, last, protocol| {
+        Operation::Firewall(Firewall {
+            port: Port::range(first, last).unwrap(),
+            protocol,
+            address: Some(address.into()),
+        })
+    };
     let ports = vec![
         port(6443, 6443, Protocol::Tcp),
         port(8472, 8472, Protocol::Udp),
         port(30000, 32767, Protocol::Tcp),
+        Operation::TrustedNetwork("10.244.0.0/16".parse().unwrap()),
     ];
     Task::new(word("worker"), ports).unwrap()
 }
@@ -69,30 +71,47 @@ async fn ports_are_opened_and_closed_and_images_come_and_go() {
 async fn firewalld(bench: &Bench) {
     let (node, machine) = (&bench.lab.machines[0], bench.machine(0));
     inside(node, "apt-get -qq update && apt-get -qqy install --no-install-recommends firewalld >/dev/null && systemctl enable -q --now firewalld && firewall-cmd -q --add-service=ssh").await;
-    // One port is open already, and stays so.
+    // The interface is in a zone of its own, where one port is open already, and stays so.
     inside(
         node,
-        "firewall-cmd -q --add-port=8472/udp && firewall-cmd -q --permanent --add-port=8472/udp",
+        "for p in '' --permanent; do firewall-cmd -q $p --zone=work --change-interface=eth0; firewall-cmd -q $p --zone=work --add-port=8472/udp; done",
     )
     .await;
-    let state = "firewall-cmd --list-all; firewall-cmd --permanent --list-all-zones; find /etc/firewalld -type f | sort | xargs sha256sum";
+    let state = "firewall-cmd --list-all-zones; firewall-cmd --permanent --list-all-zones; find /etc/firewalld -type f | sort | xargs sha256sum";
     let before = inside(node, state).await;
 
-    let report = machine.apply(&ports(), &|_| ()).await.unwrap();
-    assert_eq!(report.changes(), 2, "{report:?}");
-    for list in [
-        "firewall-cmd --list-ports",
-        "firewall-cmd --permanent --list-ports",
-    ] {
-        let open = inside(node, list).await;
-        assert!(
-            open.contains("6443/tcp") && open.contains("30000-32767/tcp"),
-            "{list}: {open}"
-        );
+    let ports = ports(node.address);
+    let report = machine.apply(&ports, &|_| ()).await.unwrap();
+    assert_eq!(report.changes(), 3, "{report:?}");
+    // What was opened for good is what is open, also when it is read anew.
+    for reload in ["true", "firewall-cmd -q --reload"] {
+        for (zone, list, expected) in [
+            ("work", "ports", "6443/tcp 8472/udp 30000-32767/tcp"),
+            ("public", "ports", ""),
+            ("trusted", "sources", "10.244.0.0/16"),
+        ] {
+            for way in ["", "--permanent"] {
+                let ask = format!("{reload}; firewall-cmd {way} --zone={zone} --list-{list}");
+                let told = inside(node, &ask).await;
+                let mut told: Vec<_> = told.split_whitespace().collect();
+                let mut expected: Vec<_> = expected.split_whitespace().collect();
+                told.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(told, expected, "{ask}");
+            }
+        }
     }
-    assert_eq!(machine.apply(&ports(), &|_| ()).await.unwrap().changes(), 0);
+    assert_eq!(machine.apply(&ports, &|_| ()).await.unwrap().changes(), 0);
     let undone = machine.undo(&[], DEADLINE).await.unwrap();
     assert!(undone.left.is_empty(), "{undone:?}");
+    assert_eq!(inside(node, state).await, before);
+
+    // With firewalld stopped, what is to be gone for good is gone as well.
+    machine.apply(&ports, &|_| ()).await.unwrap();
+    inside(node, "systemctl stop firewalld").await;
+    let undone = machine.undo(&[], DEADLINE).await.unwrap();
+    assert!(undone.left.is_empty(), "{undone:?}");
+    inside(node, "systemctl start firewalld").await;
     assert_eq!(inside(node, state).await, before);
 }
 
@@ -101,13 +120,14 @@ async fn ufw_and_images(bench: &Bench) {
     inside(node, "apt-get -qq update && apt-get -qqy install --no-install-recommends ufw >/dev/null && ufw allow 22/tcp && ufw --force enable").await;
     let state = "ufw status; ufw show added; cat /etc/ufw/user.rules /etc/ufw/user6.rules";
     let before = inside(node, state).await;
-    assert_eq!(machine.apply(&ports(), &|_| ()).await.unwrap().changes(), 3);
+    let ports = ports(node.address);
+    assert_eq!(machine.apply(&ports, &|_| ()).await.unwrap().changes(), 3);
     let open = inside(node, "ufw status").await;
     assert!(
         open.contains("6443/tcp") && open.contains("30000:32767/tcp"),
         "{open}"
     );
-    assert_eq!(machine.apply(&ports(), &|_| ()).await.unwrap().changes(), 0);
+    assert_eq!(machine.apply(&ports, &|_| ()).await.unwrap().changes(), 0);
     assert!(machine.undo(&[], DEADLINE).await.unwrap().left.is_empty());
     assert_eq!(inside(node, state).await, before);
 

@@ -5,8 +5,8 @@ use std::{path::Path, time::Duration};
 use hatchery_host::{
     content::Content,
     operation::{
-        Access, Directory, File, Firewall, HostsEntry, Link, Operation, PackageFile, PackageName,
-        PackageSource, Packages, Port, Protocol, Script, Sysctl, Unit, UnitName,
+        Access, Directory, File, Firewall, HostsEntry, Link, Mode, Operation, PackageFile,
+        PackageName, PackageSource, Packages, Port, Protocol, Script, Sysctl, Unit, UnitName, User,
     },
     path::MachinePath,
     task::Task,
@@ -109,6 +109,20 @@ pub(crate) async fn two_hundred(system: System, flavour: &str) -> Task {
         Operation::Firewall(Firewall {
             port: Port::range(30000, 32767).unwrap(),
             protocol: Protocol::Tcp,
+            address: None,
+        }),
+        Operation::User(User {
+            name: word("ours"),
+            home: path("/var/lib/ours-data"),
+        }),
+        Operation::Directory(Directory {
+            path: path("/var/lib/ours-data"),
+            access: Access {
+                mode: Mode::new(0o700).unwrap(),
+                owner: word("ours"),
+                group: word("ours"),
+            },
+            contents_are_ours: true,
         }),
     ];
     for (name, value) in [

@@ -188,6 +188,26 @@ async fn pods_become_ready(set: &Set, master: &Machine, nodes: &[&Machine]) {
     }
 }
 
+/// A kubelet that is restarted while flannel waits for its pod range: the node gets its network all the same.
+async fn the_network_comes_although_the_kubelet_restarts(master: &Machine, node: &Machine) {
+    let api = "kubectl get service kubernetes -o jsonpath='{.spec.clusterIP}'";
+    let cut = format!("OUTPUT -d {} -j DROP", now(master, api).await);
+    let files = "/etc/cni/net.d/10-flannel.conflist /run/flannel/subnet.env";
+    let before = now(node, "pgrep -x flanneld").await.trim().to_owned();
+    now(
+        node,
+        &format!("iptables -t raw -I {cut} && rm {files} && kill {before}"),
+    )
+    .await;
+    let restarted = format!("pgrep -x flanneld | grep -vx {before}");
+    eventually(node, &restarted).await;
+    // What it waits for cannot come yet, and its container runs for long enough that whatever goes with it has begun.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    now(node, "systemctl restart kubelet").await;
+    now(node, &format!("iptables -t raw -D {cut}")).await;
+    eventually(node, &format!("ls {files}")).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn new_on_one_machine() {
     let set = Set::new(fixtures::ensure(&["new"]).await.unwrap());
@@ -204,6 +224,7 @@ async fn new_on_one_machine() {
     eventually(machine, "kubectl get --raw /readyz").await;
     assert!(now(machine, "kubectl version").await.contains("v1.37.0"));
     pods_become_ready(&set, machine, &[machine]).await;
+    the_network_comes_although_the_kubelet_restarts(machine, machine).await;
     let crictl = "/opt/plain/bin/crictl --runtime-endpoint unix:///run/containerd/containerd.sock";
     let pods = now(machine, &format!("{crictl} pods")).await;
     assert!(

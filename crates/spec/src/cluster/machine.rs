@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::value::{Arch, Bastion, Host, HostKey, KeyPath, Label, Name, Port, Secret, Taint};
 
 /// What a machine does in the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Runs the control plane.
@@ -82,9 +82,36 @@ pub struct Access {
     /// The private key; without one, the agent's and the user's usual keys.
     pub private_key: Option<KeyPath>,
     /// Machines on the way, in the order of the way.
-    pub bastions: Vec<Bastion>,
+    pub bastions: Vec<Jump>,
     /// What the machine's host key must be.
     pub host_key: Option<HostKey>,
+    /// Whether a host key that is neither pinned nor known is refused, also a bastion's.
+    pub strict_host_keys: bool,
+}
+
+/// A machine on the way, with what lets us in there. The password of the machine behind it is never its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Jump {
+    /// Where it is, and who logs in.
+    pub bastion: Bastion,
+    /// Its login password; it has none unless said.
+    pub password: Option<Password>,
+    /// The private key for it; that of the machine behind it unless said.
+    pub private_key: Option<KeyPath>,
+    /// What its host key must be.
+    pub host_key: Option<HostKey>,
+}
+
+impl From<Bastion> for Jump {
+    fn from(bastion: Bastion) -> Self {
+        Self {
+            bastion,
+            password: None,
+            private_key: None,
+            host_key: None,
+        }
+    }
 }
 
 /// Where a password comes from.

@@ -1,6 +1,5 @@
 //! Addresses of Services and pods, and the cluster's DNS.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
@@ -33,10 +32,8 @@ pub struct PodNetwork {
 pub struct NetworkPlugin {
     /// Its name, such as `calico`.
     pub name: String,
-    /// Its manifest: a path on the masters, found in the archive.
+    /// Its manifest: a path on the masters, found in the archive. Without one it is looked for by the plugin's name.
     pub manifest: Option<AbsolutePath>,
-    /// Its other arguments.
-    pub arguments: BTreeMap<String, String>,
 }
 
 /// The cluster's own DNS.

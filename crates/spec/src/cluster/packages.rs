@@ -13,7 +13,7 @@ use crate::value::{AbsolutePath, Arch, GoDuration};
 pub struct Packages {
     /// The archives on the control machine; none for an installation from repositories only.
     pub archives: BTreeMap<Arch, Archive>,
-    /// Where archives were unpacked by eggo; kept so that scripts find their files there.
+    /// Where scripts that run at joining are put, in `file/` below it.
     pub directory: Option<AbsolutePath>,
     /// What each list installs, in the file's order.
     pub lists: BTreeMap<PackageList, Vec<Item>>,

@@ -1,11 +1,12 @@
 //! What can be set on the parts of a cluster.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use crate::value::{AbsolutePath, DnsName, GoDuration, Port};
+use crate::value::{AbsolutePath, DnsName, GoDuration, KeyPath, Port};
 
 /// The API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +25,7 @@ pub struct ApiServer {
 #[non_exhaustive]
 pub struct Certificates {
     /// The directory on the control machine that holds them; without one they are made.
-    pub external_ca: Option<AbsolutePath>,
+    pub external_ca: Option<KeyPath>,
 }
 
 /// The store.
@@ -49,6 +50,8 @@ pub struct Runtime {
     pub pause_image: String,
     /// Where CNI plugins are.
     pub cni_bin_dirs: Vec<AbsolutePath>,
+    /// Whether a runtime that a machine already uses for something else may be shared with it.
+    pub allow_existing: bool,
 }
 
 /// Which runtime.
@@ -87,10 +90,20 @@ impl RuntimeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Registries {
-    /// Asked instead of the registry itself.
-    pub mirrors: Vec<String>,
+    /// What is asked before a registry itself, by the registry's name as images have it.
+    pub mirrors: BTreeMap<String, Vec<String>>,
     /// Spoken to without TLS, or without checking its certificate.
     pub insecure: Vec<String>,
+}
+
+/// The registry of images whose name has none.
+pub const DOCKER_HUB: &str = "docker.io";
+
+impl Registries {
+    /// What is asked before this registry itself, in order; perhaps nothing.
+    pub fn mirrors_of(&self, registry: &str) -> &[String] {
+        self.mirrors.get(registry).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// The kubelet.

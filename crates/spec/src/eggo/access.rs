@@ -1,12 +1,13 @@
 //! How machines are reached, for the whole cluster or for one machine.
 
-use crate::cluster::Password;
+use crate::cluster::{Jump, Password};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::{AccessDraft, Field};
+use crate::keys::unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
-use crate::value::{Bastion, KeyPath, Mismatch, Secret, is_login};
-use crate::walk::{expected, list, value};
+use crate::value::{Bastion, Host, HostKey, KeyPath, Mismatch, Port, Secret, is_login};
+use crate::walk::{expected, list, section, value};
 
 /// Reads one of the keys that say how machines are reached.
 pub(super) fn key(key: &Key, node: &Node, access: &mut AccessDraft, diagnostics: &mut Diagnostics) {
@@ -105,26 +106,84 @@ fn variable(text: &str) -> Result<Password, Mismatch> {
     }
 }
 
+/// Whether host keys that are not known are refused.
+pub(super) fn strictness(text: &str) -> Result<bool, Mismatch> {
+    match text.to_ascii_lowercase().as_str() {
+        "strict" => Ok(true),
+        "accept-new" => Ok(false),
+        _ => Err(Mismatch::new(
+            "not a way to check host keys",
+            "use strict or accept-new",
+        )),
+    }
+}
+
 /// One, several with commas between, or a list; an empty list means none.
-fn bastions(node: &Node, diagnostics: &mut Diagnostics) -> Field<Vec<Bastion>> {
+fn bastions(node: &Node, diagnostics: &mut Diagnostics) -> Field<Vec<Jump>> {
     let several = |text: &str| {
         text.split(',')
-            .map(|one| Bastion::parse(one.trim()))
+            .map(|one| Bastion::parse(one.trim()).map(Jump::from))
             .collect()
     };
     if node.text().is_some() || node.is_null() {
         return value(node, "bad-bastion", several, diagnostics);
+    }
+    if node.entries().is_some() {
+        return match jump(node, diagnostics) {
+            Some(jump) => Field::Given(Spanned::new(vec![jump], node.span)),
+            None => Field::Wrong,
+        };
     }
     let Some(items) = list(node, diagnostics) else {
         return Field::Wrong;
     };
     let mut all = Vec::new();
     for item in items {
+        if item.entries().is_some() {
+            let Some(jump) = jump(item, diagnostics) else {
+                return Field::Wrong;
+            };
+            all.push(jump);
+            continue;
+        }
         match value(item, "bad-bastion", Bastion::parse, diagnostics) {
-            Field::Given(bastion) => all.push(bastion.value),
-            Field::Absent => expected("a single value", item, diagnostics),
+            Field::Given(bastion) => all.push(bastion.value.into()),
+            Field::Absent => expected("a bastion", item, diagnostics),
             Field::Wrong => return Field::Wrong,
         }
     }
     Field::Given(Spanned::new(all, node.span))
+}
+
+/// A bastion with credentials or a host key of its own.
+fn jump(node: &Node, diagnostics: &mut Diagnostics) -> Option<Jump> {
+    let mut access = AccessDraft::default();
+    let (mut host, mut port, mut host_key) = (Field::Absent, Field::Absent, Field::Absent);
+    for (key, node) in section(node, diagnostics)? {
+        match key.text.as_str() {
+            "host" => host = value(node, "bad-bastion", Host::parse, diagnostics),
+            "port" => port = value(node, "bad-port", Port::parse, diagnostics),
+            "host-key" => host_key = value(node, "bad-host-key", HostKey::parse, diagnostics),
+            "user" | "password" | "password-env" | "password-file" | "private-key-path" => {
+                self::key(key, node, &mut access, diagnostics);
+            }
+            _ => unknown(key, &["<bastion>"], diagnostics),
+        }
+    }
+    if host.is_absent() {
+        diagnostics.push(
+            Diagnostic::error("missing-key", node.span, "the bastion has no `host`")
+                .remedy("add host with its address or name"),
+        );
+    }
+    Some(Jump {
+        bastion: Bastion {
+            user: access.user.value().cloned(),
+            host: host.value()?.clone(),
+            port: port.unwrap_or(Port::SSH),
+        },
+        password: access.password.value().cloned(),
+        private_key: access.private_key.value().cloned(),
+        host_key: host_key.value().cloned(),
+    })
 }

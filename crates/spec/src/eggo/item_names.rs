@@ -3,11 +3,30 @@
 use crate::value::Mismatch;
 use crate::walk::has_credentials;
 
-pub(super) fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
-pub(super) fn url(text: &str) -> Result<String, Mismatch> {
+/// Where a manifest is fetched from, perhaps with `#sha256=` and its checksum behind it. Without encryption anybody on the way
+/// could answer, so there the checksum is needed.
+pub(crate) fn url(text: &str) -> Result<String, Mismatch> {
+    let checksum = text.split_once('#').map(|(_, checksum)| checksum);
+    if let Some(checksum) = checksum {
+        let digits = checksum.strip_prefix("sha256=");
+        let is_sum =
+            |sum: &str| sum.len() == 64 && sum.bytes().all(|b| b"0123456789abcdef".contains(&b));
+        if !digits.is_some_and(is_sum) {
+            return Err(Mismatch::new(
+                "not a checksum",
+                "write #sha256= and 64 hexadecimal digits, as sha256sum prints them",
+            ));
+        }
+    } else if text.starts_with("http://") {
+        return Err(Mismatch::new(
+            "fetched without encryption, so anybody on the way could change it",
+            "begin it with https://, or append #sha256= and its checksum, as sha256sum prints it",
+        ));
+    }
     let host = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
@@ -97,6 +116,14 @@ mod tests {
             assert!(archive_file(bad).is_err(), "{bad}");
         }
         assert!(url("https://a.b/c?d=e").is_ok());
+        let sum = "0123456789abcdef".repeat(4);
+        for scheme in ["http", "https"] {
+            assert!(url(&format!("{scheme}://a/b.yaml#sha256={sum}")).is_ok());
+            for bad in ["#", "#part", "#sha256=", "#sha256=abc", "#sha256=G"] {
+                assert!(url(&format!("{scheme}://a/b.yaml{bad}")).is_err(), "{bad}");
+            }
+        }
+        assert!(url("http://a/b.yaml").is_err() && url("http://a/?x=#sha256=1").is_err());
         assert!(url("ftp://a").is_err() && url("https://").is_err() && url("https://a b").is_err());
     }
 }

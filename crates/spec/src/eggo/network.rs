@@ -1,11 +1,11 @@
 //! Addresses of Services and pods, DNS, certificate names.
 
 use super::Reader;
+use crate::diagnostic::Diagnostic;
 use crate::keys::unknown;
-use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Cidrs, DnsName, Mismatch, address};
-use crate::walk::{expected, section, value, values, word};
+use crate::walk::{quoted, section, value, values, word};
 
 /// The plugin argument that names its manifest.
 const MANIFEST: &str = "NetworkYamlPath";
@@ -65,12 +65,15 @@ impl Reader<'_> {
             if key.text == MANIFEST {
                 self.draft.network_manifest =
                     value(node, "bad-path", AbsolutePath::parse, self.diagnostics);
-            } else if node.items().is_some() || node.entries().is_some() {
-                expected("a single value", node, self.diagnostics);
             } else {
-                let name = Spanned::new(key.text.clone(), key.span);
-                let text = node.text().unwrap_or_default().to_owned();
-                self.draft.network_arguments.push((name, text));
+                let message = format!(
+                    "the network plugin's argument {} would have no effect: {MANIFEST} is the only one",
+                    quoted(&key.text)
+                );
+                self.diagnostics.push(
+                    Diagnostic::error("unsupported", key.span, message)
+                        .remedy("remove it, and set it in the plugin's manifest"),
+                );
             }
         }
     }
@@ -150,7 +153,8 @@ fn plugin(text: &str) -> Result<String, Mismatch> {
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
     {
-        Ok(text)
+        // As manifests and archives write it.
+        Ok(text.to_ascii_lowercase())
     } else {
         Err(Mismatch::new(
             "not the name of a network plugin",

@@ -1,14 +1,16 @@
 //! The runtime, extra arguments, and ports.
 
 use super::Reader;
-use crate::cluster::{Component, OpenPort, Protocol, Role, RuntimeKind};
+use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role, RuntimeKind};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
 use crate::keys::unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Mismatch, Port};
-use crate::walk::{boolean, expected, list, nearest, quoted, section, value, values, word};
+use crate::walk::{
+    boolean, expected, list, mismatch, nearest, quoted, section, value, values, word,
+};
 
 impl Reader<'_> {
     pub(super) fn runtime(&mut self, key: &Key, node: &Node) {
@@ -28,11 +30,12 @@ impl Reader<'_> {
                 };
                 draft.cni_bin_dirs = value(node, "bad-path", paths, d);
             }
-            "registry-mirrors" => {
-                draft.registry_mirrors = values(node, "bad-registry", registry, d);
-            }
+            "registry-mirrors" => self.registry_mirrors(node),
             "insecure-registries" => {
                 draft.insecure_registries = values(node, "bad-registry", registry, d);
+            }
+            "allow-existing-runtime" => {
+                draft.allow_existing_runtime = value(node, "bad-boolean", boolean, d);
             }
             "enable-kubelet-serving" => {
                 draft.kubelet_serving = value(node, "bad-boolean", boolean, d);
@@ -46,6 +49,26 @@ impl Reader<'_> {
                     )),
                 };
                 let _ = value(node, "unsupported", cni, d);
+            }
+        }
+    }
+
+    /// A list of mirrors, or registries by name with a list each.
+    fn registry_mirrors(&mut self, node: &Node) {
+        let d = &mut *self.diagnostics;
+        let Some(entries) = node.entries() else {
+            self.draft.registry_mirrors = values(node, "bad-registry", registry, d);
+            return;
+        };
+        for (key, node) in entries {
+            match registry_name(&key.text) {
+                Ok(name) => {
+                    for mirror in values(node, "bad-registry", registry, d) {
+                        let name = Spanned::new(name.clone(), key.span);
+                        self.draft.named_mirrors.push((name, mirror));
+                    }
+                }
+                Err(wrong) => mismatch(&key.text, key.span, "bad-registry", wrong, d),
             }
         }
     }
@@ -307,6 +330,19 @@ pub(crate) fn registry(text: &str) -> Result<String, Mismatch> {
     }
 }
 
+/// A registry as images have it in their names: `host` or `host:port`.
+pub(crate) fn registry_name(text: &str) -> Result<String, Mismatch> {
+    let name = registry(text).ok().filter(|name| !name.contains('/'));
+    match name.as_deref() {
+        Some("index.docker.io" | "registry-1.docker.io") => Ok(DOCKER_HUB.to_owned()),
+        Some(name) => Ok(name.to_owned()),
+        None => Err(Mismatch::new(
+            "not the name of a registry",
+            "write it as in an image's name, such as k8s.gcr.io, without https:// and path",
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,6 +361,9 @@ mod tests {
         for bad in ["", "ftp://a", "https://", "a:x", "a b", "a/$(id)"] {
             assert!(registry(bad).is_err(), "{bad}");
         }
+        assert_eq!(registry_name("a:5000").unwrap(), "a:5000");
+        assert_eq!(registry_name("index.docker.io").unwrap(), "docker.io");
+        assert!(registry_name("https://a").is_err() && registry_name("a/b").is_err());
         assert!(
             image("k8s.gcr.io/pause:3.2").is_ok()
                 && image("a b").is_err()

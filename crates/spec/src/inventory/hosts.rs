@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::roles::Roles;
 use super::{Reader, jump, template};
-use crate::cluster::Password;
+use crate::cluster::{Jump, Password};
 use crate::diagnostic::Diagnostic;
 use crate::draft::{AccessDraft, Field, HostDraft};
 use crate::source::{Span, Spanned};
@@ -144,12 +144,14 @@ impl Reader<'_, '_> {
     }
 
     fn access(&mut self, host: usize) -> AccessDraft {
+        let (bastions, strict_host_keys) = self.way(host);
         let access = AccessDraft {
             user: self.of_host(host, &USER, "bad-user", user),
             password: self.password(host, &PASSWORD),
             sudo_password: self.password(host, &SUDO),
             private_key: self.of_host(host, &KEY, "bad-path", KeyPath::parse),
-            bastions: self.way(host),
+            bastions,
+            strict_host_keys,
         };
         if let Field::Given(Spanned { value: false, span }) =
             self.of_host(host, &["ansible_become"], "bad-boolean", boolean)
@@ -208,9 +210,10 @@ impl Reader<'_, '_> {
         Field::Wrong
     }
 
-    /// The hosts on the way, by the arguments for ssh.
-    fn way(&mut self, host: usize) -> Field<Vec<Bastion>> {
+    /// The hosts on the way and whether unknown host keys are refused, by the arguments for ssh.
+    fn way(&mut self, host: usize) -> (Field<Vec<Jump>>, Field<bool>) {
         let mut way = Field::Absent;
+        let mut strict = Field::Absent;
         for name in ARGUMENTS {
             let found = self.of_host(host, &[name], "bad-ssh-arguments", jump::parse);
             let Field::Given(found) = found else {
@@ -227,11 +230,15 @@ impl Reader<'_, '_> {
                         .remedy("remove StrictHostKeyChecking=no; a key that is not known is recorded at first use"),
                 );
             }
+            if found.value.strict {
+                strict = Field::Given(Spanned::new(true, found.span));
+            }
             if let Some(bastions) = found.value.bastions {
+                let bastions = bastions.into_iter().map(Jump::from).collect();
                 way = way.or(Field::Given(Spanned::new(bastions, found.span)));
             }
         }
-        way
+        (way, strict)
     }
 
     /// The host of the group `bastion` is on the way to all others.
@@ -260,6 +267,9 @@ impl Reader<'_, '_> {
         };
         let port = self.of_host(host, &PORT, "bad-port", Port::parse);
         let user = self.of_host(host, &USER, "bad-user", user);
+        let password = self.password(host, &PASSWORD);
+        let private_key = self.of_host(host, &KEY, "bad-path", KeyPath::parse);
+        let host_key = self.of_host(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse);
         self.draft.access.bastions = match (way, &port, &user) {
             (
                 Field::Given(way),
@@ -271,7 +281,13 @@ impl Reader<'_, '_> {
                     host: way.value,
                     port: port.unwrap_or(Port::SSH),
                 };
-                Field::Given(Spanned::new(vec![bastion], span))
+                let jump = Jump {
+                    bastion,
+                    password: password.value().cloned(),
+                    private_key: private_key.value().cloned(),
+                    host_key: host_key.value().cloned(),
+                };
+                Field::Given(Spanned::new(vec![jump], span))
             }
             _ => Field::Wrong,
         };

@@ -9,6 +9,8 @@ pub(super) struct Arguments {
     pub(super) bastions: Option<Vec<Bastion>>,
     /// Host keys shall not be checked.
     pub(super) unchecked: bool,
+    /// Host keys that are not known shall be refused.
+    pub(super) strict: bool,
 }
 
 /// Options that only tune ssh itself.
@@ -80,7 +82,10 @@ fn option_of_ssh(option: &str, found: &mut Arguments) -> Result<(), Mismatch> {
     match name.as_str() {
         "proxyjump" => found.bastions = Some(hops(value)?),
         "proxycommand" => found.bastions = Some(command(value)?),
-        "stricthostkeychecking" => found.unchecked |= matches!(value, "no" | "off"),
+        "stricthostkeychecking" => {
+            found.unchecked |= matches!(value, "no" | "off");
+            found.strict |= matches!(value, "yes" | "on");
+        }
         name if HARMLESS.contains(&name) => {}
         _ => return Err(wrong()),
     }
@@ -221,7 +226,9 @@ mod tests {
         assert_eq!(parse("").unwrap(), Arguments::default());
         let usual = parse("-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null").unwrap();
         assert!(usual.unchecked && usual.bastions.is_none());
-        assert!(!parse("-o StrictHostKeyChecking=yes").unwrap().unchecked);
+        let strict = parse("-o StrictHostKeyChecking=yes").unwrap();
+        assert!(strict.strict && !strict.unchecked);
+        assert!(!usual.strict);
         for bad in [
             "-F config",
             "-i key",

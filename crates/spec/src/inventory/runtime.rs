@@ -11,8 +11,6 @@ use crate::walk::{boolean, list, section, value, values};
 
 const PAUSE_REPOSITORY: &str = "registry.k8s.io";
 const PAUSE_TAG: &str = "3.10";
-/// The registry that mirrors stand in for.
-const DOCKER_HUB: &str = "docker.io";
 
 impl Reader<'_, '_> {
     pub(super) fn runtime(&mut self) {
@@ -110,18 +108,9 @@ impl Reader<'_, '_> {
         if bare(&prefix.value) == name {
             return;
         }
-        if bare(&prefix.value) == DOCKER_HUB {
-            self.draft.registry_mirrors.push(host);
-            return;
-        }
-        let message = format!(
-            "mirrors of {} cannot be honoured: only those of {DOCKER_HUB} can",
-            prefix.value
-        );
-        self.diagnostics.push(
-            Diagnostic::error("unsupported", prefix.span, message)
-                .remedy("remove the entry, and name the mirror in the images themselves"),
-        );
+        let registry = bare(&prefix.value).to_owned();
+        let registry = Spanned::new(registry, prefix.span);
+        self.draft.named_mirrors.push((registry, host));
     }
 }
 

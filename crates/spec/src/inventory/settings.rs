@@ -4,6 +4,7 @@ use super::Reader;
 use crate::cluster::{Item, KubeProxyMode, ManifestSource, PackageList};
 use crate::diagnostic::Diagnostic;
 use crate::draft::{Field, ListDraft};
+use crate::eggo::item_names::{is_url, url};
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{
@@ -59,6 +60,8 @@ impl Reader<'_, '_> {
             "bad-boolean",
             boolean,
         );
+        let existing = ["hatchery_allow_existing_runtime"];
+        self.draft.allow_existing_runtime = self.of_cluster(&existing, "bad-boolean", boolean);
         let timeout = ["kube_apiserver_request_timeout"];
         self.draft.api_timeout = self.of_cluster(&timeout, "bad-duration", GoDuration::parse);
         self.plugin();
@@ -187,15 +190,10 @@ enum Manifest {
 }
 
 fn manifest(text: &str) -> Result<Manifest, Mismatch> {
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) => {
-            Ok(Manifest::Url(text.to_owned()))
-        }
-        Some(_) => Err(Mismatch::new("not a URL", "write it without spaces")),
-        None => AbsolutePath::parse(text).map(Manifest::Path),
+    if is_url(text) {
+        url(text).map(Manifest::Url)
+    } else {
+        AbsolutePath::parse(text).map(Manifest::Path)
     }
 }
 

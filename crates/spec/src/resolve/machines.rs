@@ -294,6 +294,9 @@ impl Fleet {
                         .cloned(),
                     bastions: one.bastions.unwrap_or(every.bastions.unwrap_or(Vec::new())),
                     host_key: host.host_key.value().cloned(),
+                    strict_host_keys: one
+                        .strict_host_keys
+                        .unwrap_or(every.strict_host_keys.unwrap_or(false)),
                 },
                 labels: host.labels.unwrap_or(Vec::new()),
                 taints: host.taints.unwrap_or(Vec::new()),

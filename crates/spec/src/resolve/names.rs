@@ -62,13 +62,17 @@ fn fallback(draft: &Draft, role: Role, number: usize) -> Option<Name> {
 
 /// Two machines cannot be reached at the same place.
 fn same_way(fleet: &Fleet, diagnostics: &mut Diagnostics) {
-    let mut ways: HashMap<(Host, Port, &[Bastion]), Span> = HashMap::new();
+    let mut ways: HashMap<(Host, Port, Vec<&Bastion>), Span> = HashMap::new();
     for merged in &fleet.all {
         let Some(host) = merged.host.ssh_host.given() else {
             continue;
         };
         let bastions = merged.host.access.bastions.value();
-        let via = bastions.map(Vec::as_slice).unwrap_or_default();
+        let via = bastions
+            .into_iter()
+            .flatten()
+            .map(|jump| &jump.bastion)
+            .collect();
         let way = (host.value.clone(), merged.ssh_port(), via);
         if let Some(first) = ways.get(&way) {
             let message = format!("two machines are reached at {} port {}", way.0, way.1);

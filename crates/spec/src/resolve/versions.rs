@@ -2,72 +2,57 @@
 
 use super::RelatedTo;
 use super::addresses::Networks;
-use crate::cluster::{KubeProxyMode, RuntimeKind};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::cluster::{KubeProxyMode, Role, RuntimeKind};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::draft::Draft;
+use crate::value::Release;
+use crate::versions::{Parts, Subject, brings_docker_bridge, conflicts, is_docker_bridge};
 
 pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnostics) {
     check_socket(draft, diagnostics);
     let Some(version) = draft.kubernetes_version.given() else {
         return;
     };
-    let minor = version.value.minor;
-    let place = |span: Option<crate::source::Span>| span.unwrap_or(version.span);
-    let runtime = draft.runtime.unwrap_or(RuntimeKind::Docker);
-    let bridged = draft
-        .runtime_endpoint
-        .value()
-        .is_some_and(|socket| socket.contains("cri-dockerd"));
-    if runtime == RuntimeKind::Docker && minor >= 24 && !bridged {
-        let said = if draft.runtime.is_absent() {
-            "the default runtime, docker,"
-        } else {
-            "docker"
+    let lists = draft.lists.iter();
+    let workers = lists.filter(|list| list.list.role() == Role::Worker);
+    let items = workers.flat_map(|list| list.items.iter().map(|item| &item.value));
+    let endpoint = draft.runtime_endpoint.value();
+    let numbers = |release: &Release| (release.major, release.minor);
+    let parts = Parts {
+        kubernetes: version.value,
+        runtime: draft.runtime.unwrap_or(RuntimeKind::Docker),
+        docker_bridge: is_docker_bridge(endpoint.map(String::as_str))
+            || brings_docker_bridge(items),
+        proxy_mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
+        dual_stack: networks.services.is_dual() || networks.pods.is_dual(),
+        containerd: draft.containerd_version.value().map(numbers),
+        etcd: draft.etcd_version.value().map(numbers),
+        coredns: draft.coredns_program_version.value().map(numbers),
+    };
+    for conflict in conflicts(&parts) {
+        let span = match conflict.subject {
+            Subject::Runtime => draft.runtime.span(),
+            Subject::ProxyMode => draft.kube_proxy_mode.span(),
+            Subject::Networks => draft.pod_cidrs.span().or(draft.service_cidrs.span()),
+            Subject::Containerd => draft.containerd_version.span(),
+            Subject::Etcd => draft.etcd_version.span(),
+            Subject::CoreDns => draft.coredns_program_version.span(),
+            Subject::Kubernetes => None,
         };
-        let message = format!(
-            "Kubernetes {} no longer works with {said} by itself",
-            version.value
-        );
+        let make = match conflict.severity {
+            Severity::Error => Diagnostic::error,
+            Severity::Warning => Diagnostic::warning,
+        };
+        let is_default = conflict.subject == Subject::Runtime && draft.runtime.is_absent();
+        let message = if is_default {
+            format!("{}, the default runtime", conflict.message)
+        } else {
+            conflict.message
+        };
         diagnostics.push(
-            Diagnostic::warning("runtime-gone", place(draft.runtime.span()), message)
-                .related_to(draft.runtime.span().map(|_| version.span), "the version")
-                .remedy("use runtime: containerd or isulad, or install cri-dockerd and set runtime-endpoint: unix:///run/cri-dockerd.sock"),
-        );
-    }
-    if draft.kube_proxy_mode.value() == Some(&KubeProxyMode::Nftables) && minor < 31 {
-        let message = format!(
-            "Kubernetes {} has no nftables mode that is on by default",
-            version.value
-        );
-        diagnostics.push(
-            Diagnostic::error(
-                "version-too-old",
-                place(draft.kube_proxy_mode.span()),
-                message,
-            )
-            .related(version.span, "the version")
-            .remedy("use iptables or ipvs, or Kubernetes 1.31 or later"),
-        );
-    }
-    let dual = networks.services.is_dual() || networks.pods.is_dual();
-    if dual && minor < 21 {
-        let span = draft.pod_cidrs.span().or(draft.service_cidrs.span());
-        let message = format!(
-            "Kubernetes {} has no dual-stack that is on by default",
-            version.value
-        );
-        diagnostics.push(
-            Diagnostic::error("version-too-old", place(span), message)
-                .related(version.span, "the version")
-                .remedy("give one network each, or use Kubernetes 1.21 or later (1.23 for stable dual-stack)"),
-        );
-    } else if dual && minor < 23 {
-        let span = draft.pod_cidrs.span().or(draft.service_cidrs.span());
-        let message = format!("dual-stack is still beta in Kubernetes {}", version.value);
-        diagnostics.push(
-            Diagnostic::warning("beta-feature", place(span), message)
-                .related(version.span, "the version")
-                .remedy("use Kubernetes 1.23 or later"),
+            make(conflict.code, span.unwrap_or(version.span), message)
+                .related_to(span.map(|_| version.span), "the version")
+                .remedy(conflict.remedy),
         );
     }
 }

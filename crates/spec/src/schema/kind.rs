@@ -43,6 +43,7 @@ pub(super) fn schema(info: &KeyInfo) -> Option<Value> {
         "name" | "DNS name" => digits_or(NAME),
         "name of a variable" => pattern("^(\\$?[A-Za-z_][A-Za-z0-9_]*)?$"),
         "version" => digits_or("^(v?1\\.[0-9]+(\\.[0-9]+)?)?$"),
+        "version of a program" => digits_or("^(v?[0-9]+\\.[0-9]+(\\.[0-9]+)?)?$"),
         "address" => pattern("^([0-9.]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)?$"),
         "network, or an IPv4 and an IPv6 one with a comma between" => pattern(NETWORK),
         "host:port" => pattern("^(\\S+:[0-9]{1,5})?$"),
@@ -56,6 +57,7 @@ pub(super) fn schema(info: &KeyInfo) -> Option<Value> {
             json!({ "type": ["integer", "string", "null"], "minimum": 0, "pattern": "^[0-9]*$" })
         }
         "duration" => pattern(DURATION),
+        "absolute path, or below ~/" => pattern("^(~?/.*)?$"),
         "absolute path" | "absolute paths, comma separated" => pattern("^(/.*)?$"),
         "image" => pattern("^[A-Za-z0-9._/:@-]*$"),
         "unix:// address" => pattern("^((unix://)?/\\S+)?$"),
@@ -64,7 +66,16 @@ pub(super) fn schema(info: &KeyInfo) -> Option<Value> {
         "public key or SHA256 fingerprint" => {
             pattern("^((SHA256:|ssh-|ecdsa-sha2-|sk-)\\S+( .*)?)?$")
         }
-        "user@host:port, or a list of them" => texts(),
+        "list of registries, or registries with lists" => json!({
+            "type": ["object", "array", "string", "null"],
+            "additionalProperties": texts(),
+            "items": { "type": "string" },
+        }),
+        "user@host:port or a section, or a list of them" => {
+            let one = json!({ "anyOf": [{ "type": "string" }, reference("<bastion>")] });
+            json!({ "anyOf": [{ "type": ["string", "null"] }, reference("<bastion>"), list(&one)] })
+        }
+        "host" => pattern("^\\S*$"),
         "list of registries" | "list of DNS names" | "list of addresses" => texts(),
         "list of key=value:Effect" => {
             let taint = pattern("^\\S+:(NoSchedule|PreferNoSchedule|NoExecute)$");
@@ -114,9 +125,10 @@ fn choices(words: &str) -> Option<Vec<&str>> {
         .split(", ")
         .flat_map(|part| part.split(" or "))
         .collect();
-    let plain = choices
-        .iter()
-        .all(|one| one.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.'));
+    let plain = choices.iter().all(|one| {
+        one.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b".-".contains(&b))
+    });
     plain.then_some(choices)
 }
 

@@ -69,7 +69,11 @@ impl Sheet<'_> {
 
     fn access(&self, page: &mut Page) {
         page.set("", "cluster-id", scalar(self.wish.name.as_str()));
-        page.off("", "kubernetes-version", "1.28");
+        // The manual's docker works by itself until 1.23.
+        page.off("", "kubernetes-version", self.either("1.20", "1.28"));
+        page.off("", "etcd-version", "3.5.9");
+        page.off("", "containerd-version", "1.7");
+        page.off("", "coredns-version", "1.8.4");
         page.blank();
         page.set("", "username", scalar(&self.wish.user));
         match &self.wish.password {
@@ -85,6 +89,7 @@ impl Sheet<'_> {
         }
         page.off("", "private-key-path", "~/.ssh/id_ed25519");
         page.off("", "bastion", "admin@192.0.2.10:22");
+        page.off("", "host-key-checking", "strict");
         page.off("", "set-hostname", !self.wish.classic);
         page.blank();
     }
@@ -248,6 +253,7 @@ impl Sheet<'_> {
         }
         page.set("", "registry-mirrors", "[]");
         page.set("", "insecure-registries", "[]");
+        page.off("", "allow-existing-runtime", "true");
         page.off(
             "",
             "config-extra-args",

@@ -59,6 +59,7 @@ const CASES: &[Case] = &[
     ("access_ip", "", "10.0.0.9"),
     ("node_labels", "", "{zone: a}"),
     ("node_taints", "", "['a=b:NoSchedule']"),
+    ("hatchery_allow_existing_runtime", "", "true"),
     ("hatchery_arch", "", "aarch64"),
     ("hatchery_host_key", "", "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
     ("override_system_hostname", "", "false"),
@@ -259,6 +260,13 @@ fn manifests_mirrors_and_passwords_from_elsewhere() {
         "containerd_registries_mirrors: [{prefix: 'a:5000', mirrors: [{host: 'http://a:5000', skip_verify: true}]}]\n",
     );
     assert_eq!(at(&own, "/runtime/registries/insecure/0"), "a:5000");
+    let other = vars(
+        "containerd_registries_mirrors: [{prefix: quay.io, mirrors: [{host: https://a.example.org}]}]\n",
+    );
+    assert_eq!(
+        at(&other, "/runtime/registries/mirrors/quay.io/0"),
+        "https://a.example.org"
+    );
     let password = |text: &str| {
         at(
             &vars(&format!("ansible_password: \"{text}\"\n")),

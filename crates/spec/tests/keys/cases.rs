@@ -79,6 +79,13 @@ workers: [{ip: 192.168.0.1}]
 install: {dns: [{name: coredns, type: repo}]}
 ";
 
+pub(crate) const BASTION: &str = "\
+cluster-id: base
+bastion: [first@10.0.0.9, {host: 10.0.0.1}]
+masters: [{ip: 192.168.0.1}]
+workers: [{ip: 192.168.0.1}]
+";
+
 /// A key, a file that may have it, and a change that touches only this key.
 pub(crate) type Case = (
     &'static str,
@@ -98,12 +105,16 @@ const WORKER: &str = "  addition:\n";
 pub(crate) const CASES: &[Case] = &[
     ("", "cluster-id", CURRENT, "cluster-id: base", "cluster-id: other"),
     ("", "kubernetes-version", CURRENT, "1.31.1", "1.31.2"),
+    ("", "etcd-version", CURRENT, USER, "username: admin\netcd-version: 3.5.9\n"),
+    ("", "containerd-version", CURRENT, USER, "username: admin\ncontainerd-version: 2.4\n"),
+    ("", "coredns-version", CURRENT, USER, "username: admin\ncoredns-version: v1.11.1\n"),
     ("", "username", CURRENT, "username: admin", "username: other"),
     ("", "password", CURRENT, USER, "username: admin\npassword: s3cret\n"),
     ("", "password-env", CURRENT, USER, "username: admin\npassword-env: PASSWORD\n"),
     ("", "password-file", CURRENT, USER, "username: admin\npassword-file: ~/p\n"),
     ("", "private-key-path", CURRENT, USER, "username: admin\nprivate-key-path: ~/.ssh/id\n"),
     ("", "bastion", CURRENT, USER, "username: admin\nbastion: jump@10.0.0.1:2222\n"),
+    ("", "host-key-checking", CURRENT, USER, "username: admin\nhost-key-checking: strict\n"),
     ("", "set-hostname", CURRENT, USER, "username: admin\nset-hostname: true\n"),
     ("", "masters", CURRENT, "workers:", "- {name: w0, ip: 192.168.0.2}\nworkers:"),
     ("", "workers", CURRENT, "- {name: w0, ip: 192.168.0.2}\n", ""),
@@ -127,6 +138,7 @@ pub(crate) const CASES: &[Case] = &[
     ("", "enable-kubelet-serving", CURRENT, USER, "username: admin\nenable-kubelet-serving: false\n"),
     ("", "runtime", CURRENT, "runtime: containerd", "runtime: iSulad"),
     ("", "runtime-endpoint", CURRENT, USER, "username: admin\nruntime-endpoint: unix:///a\n"),
+    ("", "allow-existing-runtime", CURRENT, USER, "username: admin\nallow-existing-runtime: true\n"),
     ("", "registry-mirrors", CURRENT, USER, "username: admin\nregistry-mirrors: [a.example.org]\n"),
     ("", "insecure-registries", CURRENT, USER, "username: admin\ninsecure-registries: [a.example.org]\n"),
     ("", "config-extra-args", CURRENT, "{--v: 1}", "{--v: 2}"),
@@ -151,6 +163,14 @@ pub(crate) const CASES: &[Case] = &[
     ("<host>", "labels", CURRENT, ARCH, "  arch: amd64\n  labels: {disk: ssd}\n"),
     ("<host>", "taints", CURRENT, ARCH, "  arch: amd64\n  taints: ['gpu=yes:NoSchedule']\n"),
     ("<host>", "set-hostname", CURRENT, ARCH, "  arch: amd64\n  set-hostname: true\n"),
+    ("<bastion>", "host", BASTION, "host: 10.0.0.1", "host: 10.0.0.2"),
+    ("<bastion>", "port", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, port: 2222"),
+    ("<bastion>", "user", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, user: jump"),
+    ("<bastion>", "password", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, password: s3cret"),
+    ("<bastion>", "password-env", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, password-env: P"),
+    ("<bastion>", "password-file", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, password-file: /p"),
+    ("<bastion>", "private-key-path", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, private-key-path: /k"),
+    ("<bastion>", "host-key", BASTION, "host: 10.0.0.1", "host: 10.0.0.1, host-key: SHA256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
     ("loadbalance", "bind-port", CURRENT, "8443", "9443"),
     ("service", "cidr", CURRENT, "cidr: 10.32.0.0/16", "cidr: 10.33.0.0/16"),
     ("service", "dnsaddr", CURRENT, "  dns: {", "  dnsaddr: 10.32.0.53\n  dns: {"),

@@ -36,6 +36,17 @@ fn authority(name: &str, lifetime: Duration) -> Authority {
     Authority::new(name, lifetime, now()).unwrap()
 }
 
+/// One that may have authorities below it, as ours may not.
+fn root() -> Authority {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "root");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let cert = params.self_signed(&key).unwrap().pem();
+    Authority::from_pem(&cert, key.serialize_pem().into()).unwrap()
+}
+
 /// An authority that `root` vouches for; its file holds both or only its own certificate.
 fn below(root: &Authority, name: &str, with_root: bool) -> Authority {
     let key = KeyPair::from_pem(root.key_pem().expose_secret()).unwrap();
@@ -87,7 +98,7 @@ async fn everything_can_be_brought_and_etcd_in_two_ways() {
 #[tokio::test]
 async fn an_intermediate_keeps_its_chain() {
     let place = Place::new();
-    let root = authority("root", AUTHORITY_LIFETIME);
+    let root = root();
     let ca = below(&root, "company", true);
     place.put_authority("ca", &ca);
     place.get(true).await.unwrap();
@@ -100,6 +111,11 @@ async fn an_intermediate_keeps_its_chain() {
 #[tokio::test]
 async fn all_that_is_wrong_with_it_is_told_at_once_and_nothing_is_kept() {
     let place = Place::new();
+    let [told] = &place.problems(true).await[..] else {
+        panic!("not one problem")
+    };
+    assert_eq!(told.reason, "there is no such directory");
+    fs::create_dir(place.0.path().join("external")).unwrap();
     assert_eq!(
         place.told().await,
         [
@@ -171,7 +187,7 @@ async fn it_has_to_outlive_what_it_issues() {
 
 #[tokio::test]
 async fn etcd_must_not_trust_the_nodes() {
-    let root = authority("root", AUTHORITY_LIFETIME);
+    let root = root();
     let ca = below(&root, "company", true);
     for (etcd, fits) in [
         (&ca, false),
@@ -194,6 +210,58 @@ async fn etcd_must_not_trust_the_nodes() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn the_check_of_a_file_follows_the_same_rules() {
+    let place = Place::new();
+    let directory = place.0.path().join("external");
+    let check = |state| check_external(state, &directory, now());
+    let store = place.store();
+    assert_eq!(check(Some(&store)), place.problems(true).await);
+    // Half of what may be left out, and what is not an authority.
+    let ca = authority("company", AUTHORITY_LIFETIME);
+    place.put_authority("ca", &ca);
+    place.put("front-proxy-ca.crt", ca.cert_pem());
+    place.put("etcd/ca.key", "no key");
+    assert_eq!(check(Some(&store)), place.problems(true).await);
+    assert_eq!(check(Some(&store)).len(), 2);
+    fs::remove_file(directory.join("front-proxy-ca.crt")).unwrap();
+    fs::remove_file(directory.join("etcd/ca.key")).unwrap();
+    assert_eq!(check(Some(&store)), [], "what its remedies led to is good");
+    assert_eq!(check(None), []);
+
+    place.get(true).await.unwrap();
+    place.put_authority("ca", &authority("another", AUTHORITY_LIFETIME));
+    assert_eq!(check(Some(&store)), place.problems(true).await);
+    assert_eq!(check(Some(&store)).len(), 1);
+    assert_eq!(check(None), [], "it would do for another cluster");
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(check(Some(&store)), [], "a living cluster has its copy");
+}
+
+#[tokio::test]
+async fn what_is_only_imagined_is_written_nowhere() {
+    let place = Place::new();
+    let ca = authority("company", AUTHORITY_LIFETIME);
+    place.put_authority("ca", &ca);
+    let directory = place.0.path().join("external");
+    let (store, directory) = (place.store(), Some(&*directory));
+    let foreseen = Authorities::load_or_imagine(&store, false, directory, now()).await;
+    let Ok(Foreseen::Imagined(imagined)) = foreseen else {
+        panic!("{foreseen:?}")
+    };
+    assert_eq!(imagined.cluster.cert_pem(), ca.cert_pem());
+    assert!(!store.path().exists());
+    place.get(true).await.unwrap();
+    let foreseen = Authorities::load_or_imagine(&store, false, directory, now()).await;
+    assert!(matches!(foreseen, Ok(Foreseen::Kept(_))), "{foreseen:?}");
+    place.put_authority("ca", &authority("another", AUTHORITY_LIFETIME));
+    let refused = Authorities::load_or_imagine(&store, false, directory, now()).await;
+    assert!(
+        matches!(refused, Err(Error::Unusable { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

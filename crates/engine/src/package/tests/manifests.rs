@@ -86,6 +86,20 @@ fn the_network_is_found_by_its_name_alone() {
 }
 
 #[test]
+fn a_plugin_is_found_by_its_name() {
+    let cluster = cluster("network: {plugin: calico}", "");
+    for path in ["addons/calico.yaml", "file/calico.yaml", "calico.yaml"] {
+        let place = Place::with(Forge::new().file(path, "calico"));
+        let found = place.open(&cluster).unwrap().manifests(&cluster).unwrap();
+        assert_eq!(names(&found), ["calico.yaml: calico"], "{path}");
+    }
+    // It may come from elsewhere, which is judged when everything is known.
+    let place = Place::with(Forge::new().file("file/other.yaml", "other"));
+    let found = place.open(&cluster).unwrap().manifests(&cluster).unwrap();
+    assert_eq!(names(&found), [""; 0]);
+}
+
+#[test]
 fn classic_addons_lie_in_their_directory() {
     let text = format!(
         "cluster-id: demo\nmasters: [{{name: m0, ip: 10.201.1.11, port: 22, arch: {0}}}]\n\

@@ -5,10 +5,17 @@ use std::fs;
 use hatchery_spec::{Cluster, value::Arch};
 
 use super::{
-    super::Versions,
+    super::{Learned, Problem, Versions},
     forge::{Forge, Place, cluster, elf, own, parse},
     only,
 };
+use crate::confinement::Launcher;
+
+/// Scripts stand in for programs, and are run as they are: how programs are confined is tested where they are.
+fn learn(place: &Place, cluster: &Cluster) -> Result<Learned, Vec<Problem>> {
+    let unconfined = Launcher::new(["/usr/bin/env", "PATH=/usr/bin:/bin"]);
+    place.open(cluster)?.versions(cluster, Some(&unconfined))
+}
 
 fn shown(versions: &Versions) -> [String; 4] {
     let text = |one: Option<String>| one.unwrap_or_else(|| "-".to_owned());
@@ -36,27 +43,11 @@ fn names_of_packages_tell() {
             .file("containerd-1.6.1-2.noarch.rpm", "not listed")
     };
     let place = Place::with(archive("1.20.3"));
-    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    let versions = learn(&place, &cluster).unwrap().versions;
     assert_eq!(shown(&versions), ["1.20.2", "3.4.14", "-", "-"]);
     let place = Place::with(archive("1.21.0"));
-    let (message, _) = only(
-        place
-            .open(&cluster)
-            .unwrap()
-            .versions(&cluster)
-            .unwrap_err(),
-    );
+    let (message, _) = only(learn(&place, &cluster).unwrap_err());
     assert!(message.contains("different versions"), "{message}");
-    let place = Place::with(archive("1.20.3"));
-    let bundles = place.open(&cluster).unwrap();
-    assert_eq!(
-        bundles
-            .kubernetes_version(&cluster)
-            .unwrap()
-            .unwrap()
-            .to_string(),
-        "1.20.2"
-    );
 }
 
 const PROGRAMS: &str = "  kubernetes-worker: [{name: kubelet, type: bin, dst: /usr/bin}]\n  \
@@ -81,17 +72,24 @@ fn talkative(kubelet: &str) -> Forge {
 fn programs_are_asked_and_their_answers_kept() {
     let cluster = cluster("", PROGRAMS);
     let place = Place::with(talkative("Kubernetes v1.30.1"));
-    let bundles = place.open(&cluster).unwrap();
-    let versions = bundles.versions(&cluster).unwrap();
+    let Learned { versions, unknown } = learn(&place, &cluster).unwrap();
     assert_eq!(shown(&versions), ["1.30.1", "3.5.9", "-", "1.11.1"]);
+    let [containerd] = &unknown[..] else {
+        panic!("{unknown:?}")
+    };
+    let told = containerd.to_string();
+    assert!(
+        told.contains("bin/containerd") && told.contains("containerd-version"),
+        "{told}"
+    );
     let left: Vec<_> = fs::read_dir(place.cache()).unwrap().collect();
     assert_eq!(left.len(), 1, "only the record stays: {left:?}");
     let record = fs::read_to_string(left[0].as_ref().unwrap().path()).unwrap();
     assert!(record.contains("Kubernetes v1.30.1"));
-    assert_eq!(
-        place.open(&cluster).unwrap().versions(&cluster).unwrap(),
-        versions
-    );
+    assert_eq!(learn(&place, &cluster).unwrap().versions, versions);
+    // From the record: nothing has to run for it.
+    let bundles = place.open(&cluster).unwrap();
+    assert_eq!(bundles.versions(&cluster, None).unwrap().versions, versions);
 }
 
 #[test]
@@ -99,7 +97,7 @@ fn a_program_that_tells_nothing_is_a_problem_unless_the_file_does() {
     let asked = |more: &str| {
         let cluster = cluster(more, PROGRAMS);
         let place = Place::with(talkative("hello"));
-        place.open(&cluster).unwrap().versions(&cluster)
+        learn(&place, &cluster).map(|learned| learned.versions)
     };
     let (message, remedy) = only(asked("").unwrap_err());
     assert!(
@@ -117,13 +115,7 @@ fn a_program_that_tells_nothing_is_a_problem_unless_the_file_does() {
 fn an_old_kubernetes_is_refused() {
     let cluster = cluster("", PROGRAMS);
     let place = Place::with(talkative("Kubernetes v1.19.9"));
-    let (message, remedy) = only(
-        place
-            .open(&cluster)
-            .unwrap()
-            .versions(&cluster)
-            .unwrap_err(),
-    );
+    let (message, remedy) = only(learn(&place, &cluster).unwrap_err());
     assert!(message.contains("1.19.9, which is older"), "{message}");
     assert!(remedy.contains("1.20"), "{remedy}");
 }
@@ -151,16 +143,10 @@ fn archives_for_two_processors_bring_one_version() {
     };
     pack("a.tar.gz", "amd64", "1.30.1", "1.7.2");
     pack("b.tar.gz", "arm64", "1.30.1", "1.6.9");
-    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    let versions = learn(&place, &cluster).unwrap().versions;
     assert_eq!(shown(&versions), ["1.30.1", "-", "1.6.9", "-"]);
     pack("b.tar.gz", "arm64", "1.30.2", "1.6.9");
-    let (message, _) = only(
-        place
-            .open(&cluster)
-            .unwrap()
-            .versions(&cluster)
-            .unwrap_err(),
-    );
+    let (message, _) = only(learn(&place, &cluster).unwrap_err());
     assert!(
         message.contains("1.30.1 for amd64, 1.30.2 for arm64"),
         "{message}"
@@ -179,6 +165,105 @@ fn programs_for_another_processor_are_not_run() {
     let says = b"#!/bin/sh\necho Kubernetes v1.31.0\n".to_vec();
     pack("a.tar.gz", Arch::Amd64, says.clone());
     pack("b.tar.gz", Arch::Arm64, says);
-    let versions = place.open(&cluster).unwrap().versions(&cluster).unwrap();
+    let versions = learn(&place, &cluster).unwrap().versions;
     assert_eq!(shown(&versions), ["1.31.0", "-", "-", "-"]);
+}
+
+#[test]
+fn without_a_launcher_no_program_runs() {
+    let place = Place::with(talkative("Kubernetes v1.30.1"));
+    let cluster = cluster("kubernetes-version: 1.30", PROGRAMS);
+    let bundles = place.open(&cluster).unwrap();
+    let Learned { versions, unknown } = bundles.versions(&cluster, None).unwrap();
+    assert_eq!(shown(&versions), ["-", "-", "-", "-"]);
+    assert_eq!(unknown.len(), 3, "{unknown:?}");
+}
+
+#[test]
+fn a_list_in_the_archive_tells_and_nothing_runs() {
+    let archive = |list: &str| talkative("hello").file("versions.yaml", list);
+    let place = Place::with(archive(
+        "kubernetes: 1.30.1\netcd: 3.5.9\ncontainerd: 1.7.2\ncoredns: v1.11.1\n",
+    ));
+    let plain = cluster("", PROGRAMS);
+    let bundles = place.open(&plain).unwrap();
+    let Learned { versions, unknown } = bundles.versions(&plain, None).unwrap();
+    assert_eq!(shown(&versions), ["1.30.1", "3.5.9", "1.7.2", "1.11.1"]);
+    assert!(unknown.is_empty(), "{unknown:?}");
+
+    let place = Place::with(archive("kubernetes: newest\n"));
+    let (message, remedy) = only(learn(&place, &plain).unwrap_err());
+    assert!(
+        message.contains("holds versions.yaml, but kubernetes has \"newest\""),
+        "{message}"
+    );
+    assert!(remedy.contains("kubernetes: 1.28.3"), "{remedy}");
+}
+
+#[test]
+fn what_the_file_says_is_held_against_the_archive() {
+    let keys = "kubernetes-version: 1.30.1\netcd-version: 3.4\ncontainerd-version: 1.7.2\ncoredns-version: 1.11.0";
+    let place = Place::with(talkative("hello"));
+    // Nobody is asked whose version is written.
+    let written = cluster(keys, PROGRAMS);
+    let Learned { versions, unknown } = learn(&place, &written).unwrap();
+    assert_eq!(shown(&versions), ["-", "3.4.0", "1.7.2", "1.11.0"]);
+    assert!(unknown.is_empty(), "{unknown:?}");
+
+    let place =
+        Place::with(talkative("hello").file("versions.yaml", "etcd: 3.5.9\ncoredns: 1.11.1\n"));
+    let (message, remedy) = only(learn(&place, &written).unwrap_err());
+    assert!(
+        message.contains("etcd is 3.4.0, and the archives bring 3.5.9"),
+        "{message}"
+    );
+    assert!(remedy.contains("etcd-version"), "{remedy}");
+}
+
+#[test]
+fn programs_that_cannot_run_here_are_not_known() {
+    let cluster = mixed(
+        "  kubernetes-worker: [{name: kubelet, type: bin, dst: /usr/bin}]\n  \
+         container: [{name: containerd, type: bin, dst: /usr/bin}]",
+    );
+    let foreign = match own() {
+        Arch::Amd64 => Arch::Arm64,
+        _ => Arch::Amd64,
+    };
+    let place = Place::new();
+    let pack = |name: &str, arch: Arch, list: &str| {
+        let forge = Forge::new()
+            .file("bin/kubelet", elf(arch))
+            .file("bin/containerd", elf(arch))
+            .file("versions.yaml", list);
+        fs::write(place.0.path().join(name), forge.gzip()).unwrap();
+    };
+    let both = "kubernetes: 1.30.1\ncontainerd: 2.0.1\n";
+    let (own_list, foreign_list) = (
+        "kubernetes: 1.30.1\ncontainerd: 2.0.1\n",
+        "kubernetes: 1.30.1\n",
+    );
+    for (name, arch) in [("a.tar.gz", Arch::Amd64), ("b.tar.gz", Arch::Arm64)] {
+        pack(
+            name,
+            arch,
+            if arch == foreign {
+                foreign_list
+            } else {
+                own_list
+            },
+        );
+    }
+    let learned = learn(&place, &cluster).unwrap();
+    assert_eq!(shown(&learned.versions), ["1.30.1", "-", "2.0.1", "-"]);
+    assert!(learned.unknown.is_empty(), "one archive tells for both");
+    for (name, arch) in [("a.tar.gz", Arch::Amd64), ("b.tar.gz", Arch::Arm64)] {
+        pack(
+            name,
+            arch,
+            if arch == foreign { both } else { foreign_list },
+        );
+    }
+    let learned = learn(&place, &cluster).unwrap();
+    assert_eq!(shown(&learned.versions), ["1.30.1", "-", "2.0.1", "-"]);
 }

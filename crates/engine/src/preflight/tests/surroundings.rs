@@ -179,6 +179,64 @@ fn the_classic_dialect_renames_machines() {
 }
 
 #[test]
+fn a_cluster_that_eggo_made_is_refused_with_the_ways_out() {
+    let has = |names: &'static [&'static str]| {
+        move |f: &mut Facts| {
+            let path = |name: &&str| format!("/etc/kubernetes/{name}");
+            f.kubernetes.configuration = names.iter().map(path).collect();
+        }
+    };
+    let of_eggo: [&'static [&'static str]; 3] = [
+        &["kubelet-bootstrap.kubeconfig", "kubelet_config.yaml", "pki"],
+        &[
+            "admin.conf",
+            "controller-manager.conf",
+            "encryption-config.yaml",
+            "manifests/coredns.yaml",
+        ],
+        &["kube-nginx.conf"],
+    ];
+    for names in of_eggo {
+        finds(
+            "",
+            Bad,
+            "eggo",
+            "that eggo, the program in Go, has made",
+            has(names),
+        );
+        let found = after("", has(names));
+        let remedy = found[0].remedy.as_deref().unwrap_or_default();
+        assert!(remedy.contains("eggo cleanup --id"), "{remedy}");
+        assert!(remedy.contains("other machines"), "{remedy}");
+    }
+    let of_others: [&'static [&'static str]; 2] = [
+        // kubeadm's, with Secrets encrypted.
+        &[
+            "admin.conf",
+            "controller-manager.conf",
+            "encryption-config.yaml",
+            "manifests/kube-apiserver.yaml",
+        ],
+        // Ours, on a machine that lost its record.
+        &[
+            "controller-manager.conf",
+            "encryption-config.yaml",
+            "audit-policy.yaml",
+            "kubelet_config.yaml",
+        ],
+    ];
+    for names in of_others {
+        finds(
+            "",
+            Warning,
+            "kubernetes",
+            "files of an earlier Kubernetes",
+            has(names),
+        );
+    }
+}
+
+#[test]
 fn traces_of_others() {
     let unit = Unit {
         active: Some(ActiveState::Active),

@@ -120,3 +120,116 @@ fn nobody_is_no_cluster() {
     let json = serde_json::json!({"uid": identity.cluster, "name": "demo", "created": "2027-01-15T08:00:00Z"});
     serde_json::from_value::<Record>(json).unwrap_err();
 }
+
+fn fleet(count: usize) -> hatchery_spec::Cluster {
+    let mut text =
+        "cluster-id: demo\nnetwork: {podcidr: 10.224.0.0/12}\nmasters: [{name: master-of-the-cluster, ip: 192.168.100.1}]\nworkers:\n"
+            .to_owned();
+    for number in 1..count {
+        let (name, ip) = (
+            format!("worker-with-a-rather-long-name-{number}"),
+            format!("192.168.{}.{}", 101 + number / 250, 1 + number % 250),
+        );
+        text += &format!("  - {{name: {name}, ip: {ip}, port: 2222}}\n");
+    }
+    let reading = hatchery_spec::read(hatchery_spec::Input::private("x.yaml", text.as_bytes()));
+    reading.cluster.unwrap()
+}
+
+#[tokio::test]
+async fn a_thousand_machines_are_remembered_in_little_room() {
+    let place = Place::new();
+    let store = place.directory();
+    let lock = store.lock(holder("deploy")).await.unwrap();
+    let cluster = fleet(1000);
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    record.claim(cluster.machines());
+    record.formed = true;
+    record.save(&store, &lock).await.unwrap();
+    let text = read(&store, Key::CLUSTER).await.unwrap();
+    assert!(text.len() < 400 * 1024, "{}", text.len());
+    let found = Record::find(&store, &name("demo")).await.unwrap().unwrap();
+    assert_eq!(found, record);
+    assert_eq!(found.claims(), Claim::on_all(&cluster));
+    assert_eq!(
+        found.claims()[999].to_string(),
+        "worker-with-a-rather-long-name-999 (root@192.168.104.250, port 2222)"
+    );
+}
+
+#[tokio::test]
+async fn machines_are_claimed_once_and_released_when_they_are_clean() {
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    let cluster = fleet(4);
+    record.claim(&cluster.machines()[..2]);
+    record.claim(cluster.machines());
+    assert_eq!(record.claims(), Claim::on_all(&cluster));
+    record.formed = true;
+    record.removing = true;
+    record.release(|claim| claim.name.starts_with("master"));
+    assert_eq!(record.claims().len(), 1);
+    assert!(record.formed && record.removing);
+    record.release(|_| false);
+    assert_eq!(record.claims(), []);
+    assert!(!record.formed && !record.removing);
+}
+
+#[tokio::test]
+async fn a_record_of_the_first_form_is_completed_and_one_of_a_later_form_refused() {
+    let place = Place::new();
+    let store = place.directory();
+    let lock = store.lock(holder("deploy")).await.unwrap();
+    let file = store.path().join("cluster.json");
+    let first = "{\"uid\": \"0123456789abcdef0123456789abcdef\", \"name\": \"demo\", \"created\": \"2027-01-15T08:00:00Z\"}";
+    fs::write(&file, first).unwrap();
+    let mut record = Record::find(&store, &name("demo")).await.unwrap().unwrap();
+    assert_eq!((record.machines.as_ref(), record.formed), (None, false));
+    let machines = Claim::on_all(&fleet(2));
+    record.complete(machines.clone(), true);
+    // Once only: what a record of today says is true.
+    record.complete(Vec::new(), true);
+    assert_eq!((record.claims(), record.formed), (&machines[..], true));
+    record.save(&store, &lock).await.unwrap();
+    let text = read(&store, Key::CLUSTER).await.unwrap();
+    assert!(text.contains("\"format\": 2"), "{text}");
+    assert!(
+        text.contains("\"uid\": \"0123456789abcdef0123456789abcdef\""),
+        "{text}"
+    );
+
+    fs::write(&file, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
+    let error = Record::find(&store, &name("demo")).await.unwrap_err();
+    assert!(matches!(error, Error::Newer { .. }), "{error}");
+    assert!(error.remedy().is_some());
+}
+
+#[test]
+fn versions_that_are_not_known_leave_those_that_were() {
+    use crate::{package::Release, versions::Versions};
+    let version = |text: &str| hatchery_spec::value::Version::parse(text).unwrap();
+    let next = |known: Option<&Brought>, kubernetes: &str, etcd: Option<&str>| {
+        let versions = Versions {
+            kubernetes: version(kubernetes),
+            containerd: None,
+            etcd: etcd.and_then(|etcd| Release::parse(etcd).ok()),
+            coredns: None,
+        };
+        Brought::next(known, &versions)
+    };
+    let first = next(None, "1.36.4", Some("3.6.1"));
+    assert_eq!(first.kubernetes(), Some(version("1.36.4")));
+    assert_eq!(next(Some(&first), "1.36", None), first);
+    assert_eq!(
+        next(Some(&first), "1.36.5", None).kubernetes(),
+        Some(version("1.36.5"))
+    );
+    assert_eq!(
+        next(Some(&first), "1.37", None).kubernetes(),
+        Some(version("1.37"))
+    );
+    let said = Brought::said("v1.36.4+k3s1");
+    assert_eq!(
+        (said.kubernetes(), said.etcd()),
+        (Some(version("1.36.4")), None)
+    );
+}

@@ -4,7 +4,8 @@
 //! machine as it was needs no case of its own: where the states at two points are the same, so they are between.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, hash_map::RandomState},
+    hash::BuildHasher as _,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -55,7 +56,7 @@ impl Way {
     /// What it left can be undone, and can be applied over with another wish and then undone. Each state is tried
     /// in one of the two ways, or in both when there is time.
     fn check(self, point: usize, state: usize) {
-        let both = std::env::var_os("HATCHERY_ROUNDS").is_some();
+        let both = is_thorough();
         if both || state.is_multiple_of(2) {
             self.check_undone(point);
         }
@@ -86,6 +87,21 @@ fn failing_script() -> Operation {
         undo: String::new(),
         deadline: Duration::from_secs(10),
     })
+}
+
+/// So far apart the points may be that are looked at, unless there is time for all of them. Which ones these are is up to
+/// chance, so that many runs see all.
+const GRAIN: usize = 6;
+
+fn is_thorough() -> bool {
+    std::env::var_os("HATCHERY_ROUNDS").is_some()
+}
+
+/// A point between two: the middle, or one near it.
+fn between(low: usize, high: usize, grain: usize) -> usize {
+    let chance = RandomState::new().hash_one(low);
+    let near = usize::try_from(chance % u64::try_from(grain).unwrap()).unwrap();
+    (low.midpoint(high) + near / 2).min(high - 1)
 }
 
 /// One worker less is busy.
@@ -121,6 +137,7 @@ fn die_everywhere(way: Way) -> (usize, usize) {
         }
         found
     };
+    let grain = if is_thorough() { 1 } else { GRAIN };
     // Ranges whose ends are known; what lies between them is looked at only when they differ.
     let ranges = Mutex::new(vec![(1, visit(1), points - 1, visit(points - 1))]);
     let busy = AtomicUsize::new(0);
@@ -146,8 +163,8 @@ fn die_everywhere(way: Way) -> (usize, usize) {
                         std::thread::sleep(std::time::Duration::from_millis(5));
                         continue;
                     };
-                    if high - low > 1 && low_state != high_state {
-                        let middle = low.midpoint(high);
+                    if high - low > grain && low_state != high_state {
+                        let middle = between(low, high, grain);
                         let found = visit(middle);
                         let mut ranges = ranges.lock().unwrap();
                         ranges.push((low, low_state, middle, found.clone()));
@@ -164,19 +181,19 @@ fn die_everywhere(way: Way) -> (usize, usize) {
 fn apply_that_dies_anywhere_can_be_undone_or_repeated() {
     let (states, points) = die_everywhere(Way::Apply);
     eprintln!("apply died in {states} states, at {points} points");
-    assert!(states > 100, "{states}");
+    assert!(states > 60, "{states}");
 }
 
 #[test]
 fn apply_that_dies_while_it_gives_up_can_be_undone_or_repeated() {
     let (states, points) = die_everywhere(Way::Failing);
     eprintln!("a failing apply died in {states} states, at {points} points");
-    assert!(states > 30, "{states}");
+    assert!(states > 20, "{states}");
 }
 
 #[test]
 fn undo_that_dies_anywhere_can_be_repeated_or_turned_around() {
     let (states, points) = die_everywhere(Way::Undo);
     eprintln!("undo died in {states} states, at {points} points");
-    assert!(states > 60, "{states}");
+    assert!(states > 40, "{states}");
 }

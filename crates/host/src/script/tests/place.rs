@@ -29,7 +29,10 @@ pub(super) const TRACED: usize = usize::MAX >> 10;
 const ONE_BY_ONE: &str = "rm() {
   rm_flags=$1 rm_failed=0
   shift
-  for rm_name; do command rm \"$rm_flags\" \"$rm_name\" || rm_failed=1; done
+  for rm_name; do
+    [ -e \"$rm_name\" ] || [ -h \"$rm_name\" ] || continue
+    command rm \"$rm_flags\" \"$rm_name\" || rm_failed=1
+  done
   return \"$rm_failed\"
 }
 ";
@@ -41,6 +44,8 @@ pub(super) struct Place {
     root: TempDir,
     shell: &'static [&'static str],
     cluster: &'static str,
+    /// Whether packages are rpm's, not dpkg's.
+    rpm: bool,
     /// How many blocks of trace the last run that was to be traced wrote.
     pub(super) traced: AtomicUsize,
 }
@@ -77,10 +82,18 @@ impl Place {
             root,
             shell,
             cluster: "c1",
+            rpm: false,
             traced: AtomicUsize::new(0),
         };
         place.furnish();
         place
+    }
+
+    pub(super) fn with_rpm(shell: &'static [&'static str]) -> Self {
+        Self {
+            rpm: true,
+            ..Self::new(shell)
+        }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -100,8 +113,10 @@ impl Place {
         for directory in [
             "etc/systemd/system",
             "usr/lib/systemd/system",
+            "usr/sbin",
             "etc/elsewhere",
             "var/lib/data/theirs",
+            "var/lib/dpkg/info",
             "opt",
             "proc/sys/net/ipv4",
             "proc/sys/kernel",
@@ -126,6 +141,7 @@ impl Place {
                 0o644,
             ),
             ("proc/sys/kernel/hostname", "before\n", 0o644),
+            ("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 0\n", 0o755),
         ] {
             fs::write(at(path), text).unwrap();
             fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
@@ -178,6 +194,16 @@ impl Place {
 
     pub(super) fn apply(&self, task: &Task) -> Answer {
         read(&self.apply_output(task, true, None))
+    }
+
+    /// Applies with programs of the test's own before all others.
+    pub(super) fn apply_with(&self, task: &Task, programs: &Path) -> Answer {
+        let incoming = self.root().join("var/lib/hatchery/in");
+        fs::create_dir_all(&incoming).unwrap();
+        let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
+        let first = format!("PATH={}:/usr", programs.display());
+        let text = self.script(task, "apply").replacen("PATH=/usr", &first, 1);
+        read(&self.run(&stage, &text))
     }
 
     pub(super) fn apply_without_contents(&self, task: &Task) -> Answer {
@@ -269,15 +295,23 @@ impl Place {
         if self.shell[0] == "busybox" {
             let applets = work.path().join("applets");
             fs::create_dir(&applets).unwrap();
-            let listed = Command::new("busybox").arg("--list").output().unwrap();
-            for applet in String::from_utf8_lossy(&listed.stdout).lines() {
+            let line = "command -v busybox; busybox --list";
+            let listed = Command::new("sh").args(["-c", line]).output().unwrap();
+            let listed = String::from_utf8(listed.stdout).unwrap();
+            let mut lines = listed.lines();
+            // One that prefers its own programs (busybox-static) runs none of those that stand in.
+            let busybox = lines.next().unwrap();
+            for applet in lines {
                 if !fakes.join(applet).exists() {
-                    symlink("/bin/busybox", applets.join(applet)).unwrap();
+                    symlink(busybox, applets.join(applet)).unwrap();
                 }
             }
             path.push_str(&format!("{}:", applets.display()));
         }
-        let text = text.replacen("PATH=/usr", &format!("PATH={path}/usr"), 1);
+        let mut text = text.replacen("/usr/local/sbin:", &format!("{path}/usr/local/sbin:"), 1);
+        if self.rpm {
+            text = text.replacen("command -v dpkg-query", "false", 1);
+        }
         let file = work.path().join("run");
         let before = if limit.is_some() { ONE_BY_ONE } else { "" };
         fs::write(&file, format!("{before}{text}")).unwrap();
@@ -339,6 +373,7 @@ impl Borrowed<'_> {
             root,
             shell: self.place.shell,
             cluster: self.cluster,
+            rpm: self.place.rpm,
             traced: AtomicUsize::new(0),
         })
     }

@@ -101,10 +101,15 @@ pub(super) fn record(
             book.own(&kernel, owner);
             book.keep(world, key, owner, "file", "/etc/hostname")?;
         }
-        What::Firewall { port, zone } => {
+        What::Firewall { port: entry, zone }
+        | What::TrustedNetwork {
+            network: entry,
+            zone,
+        } => {
             book.note(zone, owner, "public", Original::FirewallZone);
-            book.note(key, owner, port, Original::Firewall);
+            book.note(key, owner, entry, Original::Firewall);
         }
+        What::User { name } => book.note(key, owner, name, Original::User),
         What::Package { name, .. } => book.note(key, owner, name, Original::Package),
         What::Image { store, .. } => {
             let lacking = need.strip_prefix("absent ").unwrap_or(need);
@@ -122,7 +127,9 @@ fn record_owner(book: &mut Book, step: &Step, owner: &str) {
     }
     book.own(&step.key, owner);
     match &step.what {
-        What::HostsEntry { base: other, .. } | What::Firewall { zone: other, .. } => {
+        What::HostsEntry { base: other, .. }
+        | What::Firewall { zone: other, .. }
+        | What::TrustedNetwork { zone: other, .. } => {
             book.own(other, owner);
         }
         What::Hostname { .. } => book.own(&format!("{}.kernel", step.key), owner),
@@ -215,10 +222,13 @@ pub(super) fn change(
             place(world, "/etc/hostname", node)?;
             world.hostname.clone_from(name);
         }
-        What::Firewall { port, .. } => {
+        What::Firewall { port: entry, .. } | What::TrustedNetwork { network: entry, .. } => {
             if let Some(open) = &mut world.firewall {
-                open.insert(port.clone());
+                open.insert(entry.clone());
             }
+        }
+        What::User { name } => {
+            world.users.insert(name.clone());
         }
         What::Package { name, version, .. } => {
             let version = version.clone().unwrap_or_else(|| "1".into());

@@ -102,13 +102,14 @@ fn need(world: &World, book: &Book, step: &Step, before: &[String]) -> String {
                 (true, true) => String::new(),
             }
         }
-        What::Firewall { port, .. } => {
+        What::Firewall { port: entry, .. } | What::TrustedNetwork { network: entry, .. } => {
             let open = world
                 .firewall
                 .as_ref()
-                .is_none_or(|open| open.contains(port));
+                .is_none_or(|open| open.contains(entry));
             unless(open, "closed")
         }
+        What::User { name } => unless(world.users.contains(name), "absent"),
         What::Package { name, version, .. } => match (world.packages.get(name), version) {
             (None, _) => "absent".into(),
             (Some(found), Some(version)) => {

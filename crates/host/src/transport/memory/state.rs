@@ -1,6 +1,7 @@
 //! All there is to know of a machine in memory at one moment.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     sync::{Arc, LazyLock},
     time::Duration,
@@ -39,6 +40,9 @@ pub struct Log {
     pub asked: Vec<&'static str>,
 }
 
+/// What answers a request at a port.
+pub(super) type Port = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
+
 pub(super) struct State {
     pub(super) world: World,
     /// As it was before anything was done.
@@ -49,6 +53,7 @@ pub(super) struct State {
     pub(super) troubles: Vec<Trouble>,
     pub(super) login: Login,
     pub(super) latency: Option<Duration>,
+    pub(super) ports: BTreeMap<u16, Port>,
     pub(super) sheet: Arc<Sheet>,
     pub(super) log: Log,
 }
@@ -66,6 +71,7 @@ impl State {
             troubles: Vec::new(),
             login: Login::default(),
             latency: None,
+            ports: BTreeMap::new(),
             sheet: Arc::clone(&USUAL),
             log: Log::default(),
         };

@@ -95,6 +95,10 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
             Ok(())
         }
         Original::FirewallZone => Ok(()),
+        Original::User => {
+            world.users.remove(name);
+            Ok(())
+        }
         Original::Package => {
             world.packages.remove(name);
             Ok(())
@@ -109,8 +113,9 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
             world.scripts.remove(name);
             Ok(())
         }
+        // Its file is gone: there is nothing to enable or to start.
         Original::Unit { enabled, active } if (enabled || active) && !world.has_unit(name) => {
-            Err(format!("Unit {name} could not be found."))
+            Ok(())
         }
         Original::Unit { enabled, active } => {
             world.set_unit(name, |state| {

@@ -84,6 +84,13 @@ pub(super) enum What {
         port: String,
         zone: String,
     },
+    TrustedNetwork {
+        network: String,
+        zone: String,
+    },
+    User {
+        name: String,
+    },
     Package {
         name: String,
         version: Option<String>,
@@ -195,10 +202,15 @@ impl Step {
                 base: own(base),
             },
             ("hostname_is", [name, _]) => What::Hostname { name: own(name) },
-            ("firewall", [port, protocol, zone]) => What::Firewall {
+            ("firewall", [port, protocol, zone, _]) => What::Firewall {
                 port: format!("{port}/{protocol}"),
                 zone: own(zone),
             },
+            ("trusted_network", [network, zone]) => What::TrustedNetwork {
+                network: own(network),
+                zone: own(zone),
+            },
+            ("user", [name, _]) => What::User { name: own(name) },
             ("package", [name, _, version, from]) => What::Package {
                 name: own(name),
                 version: (*version != "*").then(|| own(version)),
@@ -235,6 +247,8 @@ impl Step {
             }
             What::Hostname { name } => format!("hostname {name}"),
             What::Firewall { port, .. } => format!("open port {port}"),
+            What::TrustedNetwork { network, .. } => format!("trusted network {network}"),
+            What::User { name } => format!("user {name}"),
             What::Package { name, .. } => format!("package {name}"),
             What::Image { references, .. } => format!("images {}", references.join(" ")),
             What::Script { name, .. } => format!("step {name}"),

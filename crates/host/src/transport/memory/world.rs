@@ -15,7 +15,9 @@ pub(super) struct World {
     pub(super) brought: BTreeMap<String, BTreeSet<String>>,
     /// Store and reference.
     pub(super) images: BTreeSet<(String, String)>,
-    /// Ports that firewalld lets through, when it runs.
+    /// Users of the system, beside those that every machine has.
+    pub(super) users: BTreeSet<String>,
+    /// Ports and networks that firewalld lets through, when it runs.
     pub(super) firewall: Option<BTreeSet<String>>,
     /// Steps of their own by name, with the check that would find them done.
     pub(super) scripts: BTreeMap<String, String>,

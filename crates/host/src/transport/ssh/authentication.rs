@@ -259,7 +259,7 @@ async fn rsa_hash(
     })
 }
 
-/// Answers the one question for the password. Any other ends the attempt: a password belongs
+/// Answers the one question for the password, once. Any other ends the attempt: a password belongs
 /// into no other field, least of all into that for a new one.
 async fn interactive(
     handle: &mut Handle<Guard>,
@@ -290,18 +290,19 @@ async fn interactive(
             }
             Response::InfoRequest { prompts, .. } => prompts,
         };
-        let mut answers = Vec::new();
-        for prompt in prompts {
-            let answer = !answered && !prompt.echo;
-            answers.push(match answer {
-                true => password.expose_secret().to_owned(),
-                false => String::new(),
-            });
-            if !answer {
-                other_question.get_or_insert(printable(&prompt.prompt));
+        let answers = match &prompts[..] {
+            [only] if !answered && !only.echo && asks_for_password(&only.prompt) => {
+                answered = true;
+                vec![password.expose_secret().to_owned()]
             }
-            answered |= answer;
-        }
+            others => {
+                let mut others = others.iter();
+                let other = others.find(|prompt| answered || !asks_for_password(&prompt.prompt));
+                let question = other.or(prompts.first()).map(|one| printable(&one.prompt));
+                other_question = other_question.or(question);
+                vec![String::new(); prompts.len()]
+            }
+        };
         response = handle
             .authenticate_keyboard_interactive_respond(answers)
             .await?;
@@ -309,4 +310,112 @@ async fn interactive(
     Ok(Outcome::Skipped(
         "keyboard-interactive (it asks without end)".into(),
     ))
+}
+
+/// What a prompt for a password says, in the languages that PAM and sshd are used with.
+const PASSWORD_WORDS: [&str; 17] = [
+    "password",
+    "passwort",
+    "kennwort",
+    "mot de passe",
+    "contraseña",
+    "senha",
+    "palavra-passe",
+    "parola",
+    "wachtwoord",
+    "lösenord",
+    "hasło",
+    "пароль",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "암호",
+];
+
+/// Words of prompts that want something else, although they may speak of a password too.
+const OTHER_WORDS: [&str; 18] = [
+    "code",
+    "passcode",
+    "otp",
+    "totp",
+    "hotp",
+    "oath",
+    "onetime",
+    "token",
+    "pin",
+    "2fa",
+    "factor",
+    "verification",
+    "new",
+    "retype",
+    "again",
+    "einmalpasswort",
+    "neues",
+    "nouveau",
+];
+
+/// The same where words are not told apart by blanks.
+const OTHER_PHRASES: [&str; 9] = [
+    "one-time",
+    "one time",
+    "新",
+    "一次性",
+    "动态",
+    "動態",
+    "验证",
+    "ワンタイム",
+    "일회용",
+];
+
+/// Whether a prompt asks for the login's password, and not for a code, a token or a new password.
+fn asks_for_password(prompt: &str) -> bool {
+    // Names of users and machines may be any word.
+    let words = prompt.split_whitespace().filter(|word| !word.contains('@'));
+    let prompt = words.collect::<Vec<_>>().join(" ").to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| prompt.contains(word));
+    let mut words = prompt.split(|c: char| !c.is_alphanumeric());
+    says(&PASSWORD_WORDS) && !says(&OTHER_PHRASES) && !words.any(|word| OTHER_WORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_prompt_for_the_password_gets_it() {
+        for prompt in [
+            "Password: ",
+            "(ops@10.0.0.1) Password:",
+            "root@node-1's password: ",
+            "(new@pin.example) Password for token@CODE:",
+            "Passwort: ",
+            "Mot de passe : ",
+            "密码：",
+            "口令:",
+            "パスワード:",
+        ] {
+            assert!(asks_for_password(prompt), "{prompt}");
+        }
+        for prompt in [
+            "Verification code: ",
+            "One-time password (OATH) for `ops': ",
+            "Enter PASSCODE:",
+            "Password & verification code: ",
+            "Duo passcode or option (1-3): ",
+            "Token_Response:",
+            "Your OTP password:",
+            "New password: ",
+            "Retype new password: ",
+            "验证码：",
+            "动态口令：",
+            "一次性密码：",
+            "新密码：",
+            "Enter PIN for key:",
+            "What is your name?",
+            "",
+        ] {
+            assert!(!asks_for_password(prompt), "{prompt}");
+        }
+    }
 }

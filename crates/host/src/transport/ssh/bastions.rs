@@ -9,17 +9,29 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{Hop, Patience, connection::SshConnection};
+use super::{Hop, Patience, connection::SshConnection, sockets::Sockets};
 use crate::transport::{Connection as _, Error};
 
 /// Machines that begin their connection through one bastion at the same time.
 const AT_ONCE: usize = 16;
 
-/// Connections to bastions. A bastion is known by the way to it: user, host and port of it and
-/// of those before it; who comes later uses the connection of who came first. A connection
+/// Connections to bastions. A bastion is known by the way to it: user, host, port and trusted host
+/// keys of it and of those before it; who comes later uses the connection of who came first. A connection
 /// ends with the last machine that uses it.
-#[derive(Clone, Debug, Default)]
-pub struct Bastions(Arc<Mutex<HashMap<String, Arc<Bastion>>>>);
+#[derive(Clone, Debug)]
+pub struct Bastions {
+    all: Arc<Mutex<HashMap<String, Arc<Bastion>>>>,
+    sockets: Sockets,
+}
+
+impl Default for Bastions {
+    fn default() -> Self {
+        Self {
+            all: Arc::default(),
+            sockets: Sockets::of_process(),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Bastion {
@@ -44,6 +56,14 @@ impl Bastions {
         Self::default()
     }
 
+    /// The same, with room for so many connections at once instead of what the limit of open files leaves.
+    pub fn with_room(room: usize) -> Self {
+        Self {
+            all: Arc::default(),
+            sockets: Sockets::with_room(room),
+        }
+    }
+
     /// Connects to a machine through all its bastions.
     pub(super) async fn reach(
         &self,
@@ -56,9 +76,17 @@ impl Bastions {
         let mut known_as = String::new();
         for hop in jumps {
             // Writing to a String cannot fail.
-            let _ = write!(known_as, "{}@{}>", hop.user, hop.address());
+            let _ = write!(
+                known_as,
+                "{}@{} {:?}>",
+                hop.user,
+                hop.address(),
+                hop.host_key
+            );
             let bastion = self.bastion(&known_as);
-            let connection = bastion.connection(hop, way.as_ref(), patience).await;
+            let connection = bastion
+                .connection(hop, way.as_ref(), patience, &self.sockets)
+                .await;
             let connection = connection.map_err(|error| Error::Bastion {
                 host: name.into(),
                 bastion: hop.host.clone(),
@@ -66,11 +94,11 @@ impl Bastions {
             })?;
             way = Some((bastion, connection));
         }
-        begin(name, last, way.as_ref(), patience).await
+        begin(name, last, way.as_ref(), patience, &self.sockets).await
     }
 
     fn bastion(&self, known_as: &str) -> Arc<Bastion> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             Arc::new(Bastion {
                 state: tokio::sync::Mutex::default(),
@@ -87,6 +115,7 @@ impl Bastion {
         hop: &Hop,
         way: Option<&Way>,
         patience: &Patience,
+        sockets: &Sockets,
     ) -> Result<Arc<SshConnection>, Error> {
         let came = Instant::now();
         let mut state = self.state.lock().await;
@@ -96,7 +125,7 @@ impl Bastion {
         if let Some((_, error)) = state.failed.as_ref().filter(|(when, _)| *when >= came) {
             return Err(error.clone());
         }
-        match begin(&hop.host, hop, way, patience).await {
+        match begin(&hop.host, hop, way, patience, sockets).await {
             Ok(connection) => {
                 state.connection = Arc::downgrade(&connection);
                 state.failed = None;
@@ -115,11 +144,14 @@ async fn begin(
     hop: &Hop,
     way: Option<&Way>,
     patience: &Patience,
+    sockets: &Sockets,
 ) -> Result<Arc<SshConnection>, Error> {
     let Some((bastion, connection)) = way else {
-        return SshConnection::establish(name, hop, None, patience).await;
+        let connection = SshConnection::establish(name, hop, None, patience, sockets).await?;
+        sockets.add(&connection);
+        return Ok(connection);
     };
     // Never closed; and if it were, going on would do no harm.
     let _turn = bastion.beginnings.acquire().await;
-    SshConnection::establish(name, hop, Some(connection.clone()), patience).await
+    SshConnection::establish(name, hop, Some(connection.clone()), patience, sockets).await
 }

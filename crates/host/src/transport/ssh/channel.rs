@@ -14,11 +14,11 @@ use futures::FutureExt as _;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig, client::Msg};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf, duplex},
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
 
-use super::connection::Fate;
+use super::connection::{Fate, Use};
 use crate::transport::{
     BUFFER, Error, Exit, Joined, Running, Stream,
     ending::{Ending, Until},
@@ -32,8 +32,8 @@ pub(super) struct Carrier {
     pub(super) channel: russh::Channel<Msg>,
     /// The connection's.
     pub(super) fate: Fate,
-    /// A place among the connection's commands.
-    pub(super) place: Option<OwnedSemaphorePermit>,
+    /// The connection's use, with a place among its commands.
+    pub(super) place: Use,
     /// See [`super::Patience::unread`].
     pub(super) unread: Duration,
 }
@@ -120,7 +120,7 @@ struct Task {
     fate: Fate,
     verdict: Verdict,
     unread: Duration,
-    place: Option<OwnedSemaphorePermit>,
+    place: Use,
     /// All that was printed has arrived.
     complete: bool,
 }

@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -21,6 +21,7 @@ use super::{
     handshake::{self, Guard, seed},
     patience::pause,
     relay,
+    sockets::Sockets,
 };
 use crate::transport::{Connection, Error, Running, Stream};
 
@@ -90,6 +91,38 @@ impl Fate {
     }
 }
 
+/// A connection that somebody asked for so recently is about to be used.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Who uses a connection.
+#[derive(Debug)]
+struct Activity {
+    uses: usize,
+    since: Instant,
+    /// Nobody may begin to use it any more.
+    ended: bool,
+}
+
+impl Activity {
+    fn is_idle(&self) -> bool {
+        self.uses == 0 && !self.ended && self.since.elapsed() > GRACE
+    }
+}
+
+/// Somebody's use of a connection, with a place among its commands where it is one.
+pub(super) struct Use {
+    activity: Arc<Mutex<Activity>>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        let mut activity = self.activity.lock().unwrap_or_else(PoisonError::into_inner);
+        activity.uses = activity.uses.saturating_sub(1);
+        activity.since = Instant::now();
+    }
+}
+
 /// A connection to one machine.
 pub(super) struct SshConnection {
     handle: Arc<Handle<Guard>>,
@@ -97,6 +130,7 @@ pub(super) struct SshConnection {
     places: Arc<Semaphore>,
     patience: Patience,
     free_sudo: Arc<AtomicBool>,
+    activity: Arc<Mutex<Activity>>,
     /// The way here, kept open as long as we are.
     _via: Option<Arc<SshConnection>>,
 }
@@ -116,8 +150,10 @@ impl SshConnection {
         hop: &Hop,
         via: Option<Arc<Self>>,
         patience: &Patience,
+        sockets: &Sockets,
     ) -> Result<Arc<Self>, Error> {
-        let (mut handle, fate) = handshake::session(name, hop, via.as_deref(), patience).await?;
+        let session = handshake::session(name, hop, via.as_deref(), patience, sockets);
+        let (mut handle, fate) = session.await?;
         let logged_in = authentication::log_in(&mut handle, hop, &fate);
         let late = |_| Error::Deadline {
             host: name.into(),
@@ -133,8 +169,47 @@ impl SshConnection {
             places: Arc::new(Semaphore::new(patience.sessions)),
             patience: patience.clone(),
             free_sudo: Arc::default(),
+            activity: Arc::new(Mutex::new(Activity {
+                uses: 0,
+                since: Instant::now(),
+                ended: false,
+            })),
             _via: via,
         }))
+    }
+
+    fn activity(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin_use(&self, place: Option<OwnedSemaphorePermit>) -> Result<Use, Error> {
+        let mut activity = self.activity();
+        if activity.ended {
+            return Err(self.fate.lost());
+        }
+        activity.uses += 1;
+        Ok(Use {
+            activity: Arc::clone(&self.activity),
+            _place: place,
+        })
+    }
+
+    /// Since when nobody uses it; `None` while somebody does.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let activity = self.activity();
+        activity.is_idle().then_some(activity.since)
+    }
+
+    /// Ends it unless somebody uses it; whether it did.
+    pub(super) fn end_if_idle(&self) -> bool {
+        let mut activity = self.activity();
+        let idle = activity.is_idle();
+        activity.ended |= idle;
+        idle
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.activity().ended || self.fate.is_sealed() || self.handle.is_closed()
     }
 
     /// Opens a channel. In a task of its own: an open channel that nobody waits for any more is
@@ -167,12 +242,10 @@ impl SshConnection {
 
     /// A channel with a command. sshd may have no place for a moment, since it counts commands
     /// whose streams we have closed and that still run.
-    async fn open_session(
-        &self,
-        command: &str,
-    ) -> Result<(Channel<Msg>, OwnedSemaphorePermit), Error> {
+    async fn open_session(&self, command: &str) -> Result<(Channel<Msg>, Use), Error> {
         let place = self.places.clone().acquire_owned().await;
         let place = place.map_err(|_closed| self.fate.lost())?;
+        let place = self.begin_use(Some(place))?;
         let begin = Instant::now();
         for attempt in 0.. {
             let handle = self.handle.clone();
@@ -200,12 +273,7 @@ impl SshConnection {
         self.patience.channel
     }
 
-    fn carrier(
-        &self,
-        channel: Channel<Msg>,
-        place: Option<OwnedSemaphorePermit>,
-        unread: Duration,
-    ) -> Carrier {
+    fn carrier(&self, channel: Channel<Msg>, place: Use, unread: Duration) -> Carrier {
         Carrier {
             channel,
             fate: self.fate.clone(),
@@ -240,9 +308,10 @@ impl SshConnection {
     /// The way to a machine behind this one. Given up later than a command there, so that the
     /// one that nobody reads ends, and not all of that machine's.
     pub(super) async fn tunnel(&self, host: &str, port: u16) -> Result<Box<dyn Stream>, Error> {
+        let used = self.begin_use(None)?;
         let channel = self.open_forward(host, port).await?;
         let unread = self.patience.unread + Duration::from_secs(30);
-        Ok(Box::new(self.carrier(channel, None, unread).stream()))
+        Ok(Box::new(self.carrier(channel, used, unread).stream()))
     }
 }
 
@@ -257,9 +326,7 @@ impl Connection for SshConnection {
                 return Err(self.fate.lost());
             }
             let (channel, place) = self.open_session(command).await?;
-            Ok(self
-                .carrier(channel, Some(place), self.patience.unread)
-                .command())
+            Ok(self.carrier(channel, place, self.patience.unread).command())
         }
         .boxed()
     }
@@ -270,25 +337,32 @@ impl Connection for SshConnection {
         port: u16,
     ) -> BoxFuture<'a, Result<Box<dyn Stream>, Error>> {
         async move {
+            let used = self.begin_use(None)?;
             let channel = match self.open_forward(host, port).await {
                 Err(Error::ForwardRefused {
                     forbidden: true, ..
                 }) => return relay::stream(self, host, port).await,
                 opened => opened?,
             };
-            let carrier = self.carrier(channel, None, self.patience.unread);
+            let carrier = self.carrier(channel, used, self.patience.unread);
             Ok(Box::new(carrier.stream()) as Box<dyn Stream>)
         }
         .boxed()
     }
 
     fn is_closed(&self) -> bool {
-        self.fate.is_sealed() || self.handle.is_closed()
+        let closed = self.is_ended();
+        if !closed {
+            // Who asks is about to use it.
+            self.activity().since = Instant::now();
+        }
+        closed
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
             self.fate.seal("we closed it");
+            self.activity().ended = true;
             let _ = self
                 .handle
                 .disconnect(Disconnect::ByApplication, "", "")

@@ -15,6 +15,7 @@ use super::{
     connection::{Fate, SshConnection},
     host_keys::{Mismatch, Place},
     patience::pause,
+    sockets::{Place as Room, Placed, Sockets},
     stall::Stalling,
 };
 use crate::transport::{Error, Stream, Unreachable};
@@ -86,6 +87,7 @@ pub(super) async fn session(
     hop: &Hop,
     via: Option<&SshConnection>,
     patience: &Patience,
+    sockets: &Sockets,
 ) -> Result<(Handle<Guard>, Fate), Error> {
     let fail = |reason: String| Error::Handshake {
         host: name.into(),
@@ -100,7 +102,7 @@ pub(super) async fn session(
     let mut order = orders.next().unwrap_or_default();
     let mut attempt = 0;
     loop {
-        let stream = dial(name, hop, via, patience).await?;
+        let stream = dial(name, hop, via, patience, sockets).await?;
         let fate = Fate::new(name, patience);
         let guard = Guard {
             host_key: hop.host_key.clone(),
@@ -216,23 +218,29 @@ async fn dial(
     hop: &Hop,
     via: Option<&SshConnection>,
     patience: &Patience,
+    sockets: &Sockets,
 ) -> Result<Box<dyn Stream>, Error> {
     let unreachable = |reason| Error::Unreachable {
         host: name.into(),
         address: hop.address(),
         reason,
     };
+    // A way through a bastion has no socket of its own. Waiting for room is not the machine's fault.
+    let place = match via {
+        Some(_) => None,
+        None => Some(sockets.place().await),
+    };
     let dialled = async {
-        match via {
-            Some(bastion) => through(name, hop, bastion).await,
-            None => directly(hop).await.map_err(unreachable),
+        match (via, place) {
+            (Some(bastion), _) => through(name, hop, bastion).await,
+            (None, place) => directly(hop, place).await.map_err(unreachable),
         }
     };
     let late = |_| unreachable(Unreachable::Timeout(patience.connect));
     timeout(patience.connect, dialled).await.map_err(late)?
 }
 
-async fn directly(hop: &Hop) -> Result<Box<dyn Stream>, Unreachable> {
+async fn directly(hop: &Hop, place: Option<Room>) -> Result<Box<dyn Stream>, Unreachable> {
     let addresses = tokio::net::lookup_host((hop.host.as_str(), hop.port)).await;
     let addresses = addresses.map_err(|error| Unreachable::Name(error.to_string()))?;
     let mut last = Unreachable::Name("none found".into());
@@ -242,7 +250,10 @@ async fn directly(hop: &Hop) -> Result<Box<dyn Stream>, Unreachable> {
                 stream
                     .set_nodelay(true)
                     .map_err(|error| Unreachable::of(&error))?;
-                return Ok(Box::new(stream));
+                return Ok(match place {
+                    Some(place) => Box::new(Placed::new(stream, place)),
+                    None => Box::new(stream),
+                });
             }
             Err(error) => last = Unreachable::of(&error),
         }

@@ -4,6 +4,8 @@ use super::Treatment::{Honoured, NoEffect, Only};
 use super::VariableInfo;
 
 const FALSE: &[&str] = &["false"];
+/// Both are accepted, since nothing depends on it.
+const EITHER: &[&str] = &["true", "false"];
 const NOTHING: &[&str] = &[];
 
 /// Every variable that is known: of hosts, of the cluster, those with one possible value, and
@@ -61,9 +63,10 @@ pub static VARIABLES: &[VariableInfo] = &[
     on("apiserver_loadbalancer_domain_name", "/api_server/extra_names", "The load balancer's name, for the API server's certificate."),
     on("supplementary_addresses_in_ssl_keys", "/api_server/extra_addresses", "Further addresses and names for the API server's certificate."),
     on("kube_apiserver_request_timeout", "/api_server/request_timeout", "How long the API server works at one request."),
+    on("hatchery_allow_existing_runtime", "/runtime/allow_existing", "Whether hosts may be used whose docker or containerd is in use already. Hatchery's own."),
     on("docker_registry_mirrors", "/runtime/registries/mirrors", "Registries that docker asks first."),
     on("docker_insecure_registries", "/runtime/registries/insecure", "Registries that docker speaks to without TLS."),
-    on("containerd_registries_mirrors", "/runtime/registries/mirrors", "Registries that containerd asks first for images of docker.io."),
+    on("containerd_registries_mirrors", "/runtime/registries/mirrors", "Registries, each with the mirrors that containerd asks first."),
     on("pod_infra_image_repo", "/runtime/pause_image", "The pause image without its version; registry.k8s.io/pause unless said."),
     on("pod_infra_image_tag", "/runtime/pause_image", "The version of the pause image; 3.10 unless said."),
     on("pod_infra_version", "/runtime/pause_image", "The same, where pod_infra_image_tag is not given."),
@@ -107,12 +110,12 @@ pub static VARIABLES: &[VariableInfo] = &[
     only("kubelet_config_extra_args", NOTHING, "Fields of the kubelet's configuration cannot be set; kubelet_custom_flags takes its arguments."),
     only("kubelet_node_config_extra_args", NOTHING, "Fields of the kubelet's configuration cannot be set; kubelet_custom_flags takes its arguments."),
     only("kube_proxy_remove", FALSE, "kube-proxy runs on every node."),
-    only("kube_encrypt_secret_data", FALSE, "Secrets in etcd are not encrypted."),
+    only("kube_encrypt_secret_data", EITHER, "Secrets are encrypted in etcd, whichever it is."),
+    only("kubernetes_audit", EITHER, "Audit logs are written, whichever it is; kube_kubeadm_apiserver_extra_args changes how."),
     only("kube_oidc_auth", FALSE, "OpenID Connect is set up by arguments: kube_kubeadm_apiserver_extra_args."),
     only("kube_token_auth", FALSE, "Tokens in files are no longer a way to log in."),
     only("kube_webhook_token_auth", FALSE, "Webhooks are not set up."),
     only("kube_webhook_authorization", FALSE, "Webhooks are not set up."),
-    only("kubernetes_audit", FALSE, "Audit logs are set up by arguments: kube_kubeadm_apiserver_extra_args."),
     only("podsecuritypolicy_enabled", FALSE, "Kubernetes has no PodSecurityPolicy any more."),
     only("kube_network_plugin_multus", FALSE, "Hatchery does not install Multus; apply its manifest when the cluster runs."),
     only("kata_containers_enabled", FALSE, "Only the runtime itself is set up."),
@@ -167,8 +170,8 @@ pub static VARIABLES: &[VariableInfo] = &[
     off("kubeadm_certificate_key", "kubeadm is not used."),
     off("kubeadm_patches", "kubeadm is not used."),
     off("k8s_image_pull_policy", "Our own pods pull what is not present."),
-    off("auto_renew_certificates", "Hatchery renews certificates itself."),
-    off("auto_renew_certificates_systemd_calendar", "Hatchery renews certificates itself."),
+    off("auto_renew_certificates", "Certificates are renewed by any deploy, and by nothing else."),
+    off("auto_renew_certificates_systemd_calendar", "Certificates are renewed by any deploy, and by nothing else."),
     off("kubeconfig_localhost", "The kubeconfig is always brought back."),
     off("kubeconfig_localhost_ansible_host", "The kubeconfig is always brought back."),
     off("kubectl_localhost", "kubectl is not brought to the control machine."),

@@ -1,0 +1,223 @@
+//! Clusters that are remembered: what a file may not do to them is refused before a machine is asked, and cleanup visits
+//! every machine that was claimed.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A home in which a cluster is remembered. Its machines cannot be reached: commands run in a network of their own.
+struct Home(TempDir);
+
+const ID: &str = "0123456789abcdef0123456789abcdef";
+
+impl Home {
+    /// The record as it is written, and the file that the cluster was made from.
+    fn new(record: &str, machines: &str) -> Self {
+        let home = Self(TempDir::new().unwrap());
+        for directory in ["", "clusters", "clusters/lab"] {
+            let path = home.0.path().join(directory);
+            fs::create_dir_all(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        fs::write(home.state("cluster.json"), record).unwrap();
+        fs::write(home.state("deploy.yaml"), text(machines)).unwrap();
+        home
+    }
+
+    /// A cluster that is up, with these masters and workers.
+    fn up(masters: &[&str], workers: &[&str]) -> Self {
+        let machine = |roles: &'static str| {
+            move |name: &&str| {
+                let ip = ip(name);
+                format!(
+                    "{{\"name\": \"{name}\", \"address\": \"{ip}\", \"host\": \"{ip}\", \"port\": 1, \"user\": \"root\", \
+                     \"roles\": [{roles}]}}"
+                )
+            }
+        };
+        let masters_told = masters.iter().map(machine("\"master\", \"etcd\""));
+        let workers_told = workers.iter().map(machine("\"worker\""));
+        let machines: Vec<_> = masters_told.chain(workers_told).collect();
+        let record = format!(
+            "{{\"format\": 2, \"uid\": \"{ID}\", \"name\": \"lab\", \"created\": \"2027-01-15T08:00:00Z\", \"formed\": true, \
+             \"versions\": {{\"kubernetes\": \"1.36.1\"}}, \"machines\": [{}]}}",
+            machines.join(", ")
+        );
+        Self::new(&record, &list(masters, workers))
+    }
+
+    fn state(&self, name: &str) -> PathBuf {
+        self.0.path().join("clusters/lab").join(name)
+    }
+
+    fn record(&self) -> String {
+        fs::read_to_string(self.state("cluster.json")).unwrap()
+    }
+
+    fn file(&self, machines: &str) -> PathBuf {
+        let path = self.0.path().join("wanted.yaml");
+        fs::write(&path, text(machines)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    fn run(&self, arguments: &str, file: Option<&Path>) -> (i32, String) {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--net", env!("CARGO_BIN_EXE_hatchery")])
+            .args(arguments.split(' '))
+            .env("HATCHERY_HOME", self.0.path())
+            .env("HOME", self.0.path());
+        if let Some(file) = file {
+            command.arg("-f").arg(file);
+        }
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(said).unwrap(),
+        )
+    }
+}
+
+fn ip(name: &str) -> String {
+    let kind = u32::from(name.as_bytes()[0]);
+    format!("10.9.{kind}.{}", 1 + name[1..].parse::<u32>().unwrap())
+}
+
+fn list(masters: &[&str], workers: &[&str]) -> String {
+    let machines = |names: &[&str]| {
+        let machines = names
+            .iter()
+            .map(|name| format!("{{name: {name}, ip: {}, port: 1}}", ip(name)));
+        machines.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "masters: [{}]\nworkers: [{}]\n",
+        machines(masters),
+        machines(workers)
+    )
+}
+
+fn text(machines: &str) -> String {
+    format!("cluster-id: lab\nusername: root\npassword: x\nruntime: containerd\n{machines}")
+}
+
+#[test]
+fn what_would_harm_a_cluster_is_refused_and_nothing_is_written() {
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    let before = (home.record(), fs::read(home.state("deploy.yaml")).unwrap());
+    let refused: [(&str, &[&str]); 4] = [
+        (
+            &list(&["m0", "m1", "m2"], &["w0", "w1"]),
+            &[
+                "error[etcd-members]: m1, m2: would become",
+                "error[masters]: m1, m2:",
+                "cleanup --id lab",
+            ],
+        ),
+        (
+            &list(&["m0"], &["w0"]),
+            &[
+                "error[machine-dropped]: w1: would be forgotten",
+                "put back what was left out",
+            ],
+        ),
+        (
+            &list(&["w0"], &["m0", "w1"]),
+            &[
+                "error[etcd-members]: w0:",
+                "error[etcd-members]: m0:",
+                "error[masters]: m0:",
+            ],
+        ),
+        (
+            &list(&["m0"], &["w0", "w1"]).replace(&ip("w1"), "10.9.9.9"),
+            &["error[machine-changed]: w1: has the address 10.9.9.9 in the file, and 10.9.119.2"],
+        ),
+    ];
+    for (machines, words) in refused {
+        let file = home.file(machines);
+        for command in ["plan", "deploy"] {
+            let (code, said) = home.run(command, Some(&file));
+            assert_eq!(code, 2, "{command}: {said}");
+            for word in words {
+                assert!(said.contains(word), "{command}: {word:?} is not in: {said}");
+            }
+            assert!(
+                said.contains("nothing was changed: cluster lab is there"),
+                "{said}"
+            );
+        }
+        let now = (home.record(), fs::read(home.state("deploy.yaml")).unwrap());
+        assert_eq!(now, before);
+        assert!(!home.state("known_hosts").exists(), "nobody was asked");
+    }
+    // A file that adds a worker is not refused: it fails since nobody is there.
+    let file = home.file(&list(&["m0"], &["w0", "w1", "w2"]));
+    let (code, said) = home.run("plan", Some(&file));
+    assert!(
+        code == 1 && said.contains("m0: cannot be reached"),
+        "{said}"
+    );
+    let (code, said) = home.run("list", None);
+    assert!(code == 0 && said.contains("lab "), "{said}");
+}
+
+#[test]
+fn a_record_of_an_earlier_release_is_completed_by_its_file() {
+    let record =
+        format!("{{\"uid\": \"{ID}\", \"name\": \"lab\", \"created\": \"2027-01-15T08:00:00Z\"}}");
+    let home = Home::new(&record, &list(&["m0"], &["w0"]));
+    fs::write(home.state("admin.conf"), "").unwrap();
+    let (code, said) = home.run("deploy", Some(&home.file(&list(&["m0", "m1"], &[]))));
+    assert_eq!(code, 2, "{said}");
+    for word in ["[machine-dropped]: w0:", "[etcd-members]: m1:"] {
+        assert!(said.contains(word), "{word:?} is not in: {said}");
+    }
+    assert_eq!(home.record(), record);
+}
+
+#[test]
+fn cleanup_visits_what_the_file_leaves_out_and_forgets_only_when_told() {
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    let short = home.file(&list(&["m0"], &[]));
+    let (code, said) = home.run("cleanup", Some(&short));
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("is removed from 3 machines, also from those that it has and the file does not name (w0, w1)"),
+        "{said}"
+    );
+    for _ in 0..2 {
+        let (code, said) = home.run("cleanup --yes", Some(&short));
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("not clean: m0, w0, w1\n"), "{said}");
+        assert!(
+            said.contains("--forget-missing where machines are gone for good: m0, w0, w1"),
+            "{said}"
+        );
+        assert!(home.record().contains("\"w1\""));
+    }
+    // What is left of a removal is not taken for a cluster.
+    let (code, said) = home.run("deploy", Some(&home.file(&list(&["m0"], &["w0", "w1"]))));
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("error[removing]: m0, w0, w1: cleanup was begun"),
+        "{said}"
+    );
+
+    let (code, said) = home.run("cleanup --yes --forget-missing --id lab", None);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("cluster lab is gone\n  forgotten without being cleaned: m0, w0, w1\n"),
+        "{said}"
+    );
+    assert!(!home.state("").exists());
+}

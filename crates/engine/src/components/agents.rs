@@ -1,0 +1,93 @@
+//! What keeps NetworkManager and cloud-init from taking back what a node needs.
+
+use std::time::Duration;
+
+use hatchery_host::{content::Hash, operation::Script};
+use hatchery_spec::cluster::Role;
+
+use super::Site;
+use crate::wish::{Error, Wishes, word};
+
+const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/90-hatchery.conf";
+const CLOUD_INIT: &str = "/etc/cloud/cloud.cfg.d/99-hatchery.cfg";
+/// A copy of the file that NetworkManager was told to read.
+const TOLD: &str = "/var/lib/hatchery/network-manager";
+
+/// Interfaces that the usual network plugins, bridges of pods and kube-proxy make.
+const DEVICES: [&str; 10] = [
+    "cali*",
+    "cilium*",
+    "cni*",
+    "flannel*",
+    "kube-bridge",
+    "kube-ipvs*",
+    "lxc*",
+    "tunl*",
+    "veth*",
+    "vxlan.calico",
+];
+
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let agents = &site.facts.agents;
+    if agents.network_manager && site.node.is(Role::Worker) {
+        let names = DEVICES.map(|name| format!("interface-name:{name}"));
+        let text = format!("[keyfile]\nunmanaged-devices+={}\n", names.join(";"));
+        let reload = reload(&text)?;
+        wishes.file(NETWORK_MANAGER, 0o644, text)?;
+        wishes.script(reload);
+    }
+    if agents.cloud_init {
+        let mut text = "manage_etc_hosts: false\n".to_owned();
+        if site.node.set_hostname {
+            text += "preserve_hostname: true\n";
+        }
+        wishes.file(CLOUD_INIT, 0o644, text)?;
+    }
+    Ok(())
+}
+
+/// NetworkManager reads its configuration when it starts; one that began before our file was there has to be told. Whether
+/// it was is checked before the file is written.
+fn reload(wanted: &str) -> Result<Script, Error> {
+    let reload = "nmcli general reload 2>/dev/null || systemctl reload NetworkManager || :";
+    let hash = Hash::of(wanted.as_bytes());
+    Ok(Script {
+        name: word("network-manager")?,
+        check: format!(
+            "! systemctl -q is-active NetworkManager || \
+             {{ [ \"$(sha256sum 2>/dev/null <{TOLD})\" = '{}  -' ] && cmp -s {NETWORK_MANAGER} {TOLD}; }}",
+            hash.as_str()
+        ),
+        apply: format!("{reload}; cp {NETWORK_MANAGER} {TOLD}"),
+        undo: format!("rm -f {NETWORK_MANAGER} {TOLD}; {reload}"),
+        deadline: Duration::from_secs(30),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_is_read_in_the_same_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        let is_told = |wanted: &str| {
+            let script = reload(wanted).unwrap();
+            let check = script
+                .check
+                .replace(NETWORK_MANAGER, &at("file"))
+                .replace(TOLD, &at("told"));
+            let mut shell = std::process::Command::new("sh");
+            // A NetworkManager that began after the file was written.
+            let text = format!("systemctl() {{ :; }}\nfind() {{ echo newer; }}\n{check}");
+            shell.args(["-c", &text]).status().unwrap().success()
+        };
+        std::fs::write(at("file"), "old").unwrap();
+        assert!(!is_told("old"));
+        std::fs::write(at("told"), "old").unwrap();
+        assert!(is_told("old") && !is_told("new"));
+        std::fs::write(at("file"), "theirs").unwrap();
+        assert!(!is_told("old"));
+    }
+}

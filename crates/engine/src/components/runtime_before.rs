@@ -1,0 +1,39 @@
+//! What a machine's container runtime was used for before the cluster came, and how the two part again.
+//!
+//! The first thing that a worker's runtime gets is a record of whom it serves and of what is in it. At the end of the
+//! cluster what came since is taken out of it through the runtime itself, and the user's containers run again.
+
+use std::time::Duration;
+
+use hatchery_host::{
+    facts::{DOCKER_SETTINGS, RUNTIME_USE},
+    operation::Script,
+};
+
+use super::{Site, pods};
+use crate::wish::{Error, Wishes, word};
+
+/// The record is made before anything of the runtime is changed; when it is undone, everything else of it is as it was.
+pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+    let lines = site.facts.runtime_use.lines().replace('\'', "'\\''");
+    let names = format!(
+        "use={RUNTIME_USE}\nsettings={DOCKER_SETTINGS}\nmark={}\n{}",
+        pods::MARK,
+        include_str!("containerd_list.sh")
+    );
+    wishes.script(Script {
+        name: word("runtime-before")?,
+        check: format!("[ -e {RUNTIME_USE} ]"),
+        apply: format!(
+            "{names}lines='{lines}'\n{}",
+            include_str!("runtime_before.sh")
+        ),
+        undo: format!(
+            "{names}{}{}",
+            include_str!("docker_restart.sh"),
+            include_str!("runtime_after.sh")
+        ),
+        deadline: Duration::from_secs(300),
+    });
+    Ok(())
+}

@@ -1,0 +1,339 @@
+//! Compares a deploy file with the cluster that is there already, and says what cannot be done to it.
+//!
+//! Membership of etcd and the set of masters cannot be changed yet, machines cannot leave, and Kubernetes can only be
+//! exchanged for a later patch of the same minor version. A file that asks for such a change is refused before anything
+//! is touched; a file that adds workers is not.
+
+use hatchery_host::{facts::Unit, script::Identity};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Machine, Role},
+    value::Version,
+};
+
+use crate::{
+    components::{etcd, load_balancer},
+    name_list::NameList,
+    package::Release,
+    preflight::{Finding, Reply, Severity},
+    state::{Brought, Claim, Record},
+    versions::Versions,
+};
+
+/// What a machine shows of the cluster when it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Observed {
+    /// An earlier run of this cluster began to make it an etcd member.
+    pub(super) etcd: bool,
+    /// There is the data of an etcd member on it.
+    pub(super) etcd_data: bool,
+    /// An earlier run of this cluster began to make it a master, for which etcd has to be up.
+    pub(super) master: bool,
+    /// Something of a cluster runs or lies on it, and no record says whose it is.
+    pub(super) unrecorded: bool,
+}
+
+impl Observed {
+    /// What a machine's own record and its facts say; nothing where it did not answer.
+    pub(super) fn new(own: &Identity, reply: &Reply) -> Option<Self> {
+        let (facts, managed) = reply.as_ref().ok()?;
+        let holder = managed.cluster.as_ref();
+        let is_ours = holder.is_some_and(|(id, _)| id == own.cluster.as_str());
+        let has_unit = |name: &str| {
+            let mut resources = managed.resources.iter();
+            is_ours && resources.any(|one| one.kind == "unit" && one.name == name)
+        };
+        let traces = &facts.kubernetes;
+        let mut units = traces.units.values();
+        let mut files = traces.configuration.iter();
+        let is_used = traces.etcd_member
+            || units.any(Unit::is_active)
+            || files.any(|path| path == load_balancer::CONFIGURATION);
+        Some(Self {
+            etcd: has_unit("etcd.service"),
+            etcd_data: traces.etcd_member,
+            master: has_unit("kube-apiserver.service"),
+            unrecorded: holder.is_none() && is_used,
+        })
+    }
+}
+
+/// Whether the control plane of a cluster was ever begun: then every etcd member had data at that time.
+pub(super) fn is_formed(remembered: &Record, observed: &[Option<Observed>]) -> bool {
+    remembered.formed || observed.iter().flatten().any(|one| one.master)
+}
+
+/// Everything in a file that cannot be done to the cluster as it is. `versions` are left out while they are not known.
+/// `observed` is in the order of the file's machines, or empty before they were asked.
+pub(super) fn refusals(
+    wanted: (&Cluster, Option<&Versions>),
+    remembered: &Record,
+    observed: &[Option<Observed>],
+) -> Vec<Finding> {
+    let (cluster, versions) = wanted;
+    let comparison = Comparison {
+        cluster,
+        claims: remembered.claims(),
+        observed,
+        formed: is_formed(remembered, observed),
+    };
+    if remembered.removing {
+        return vec![comparison.half_removed()];
+    }
+    let mut refusals = comparison.dropped();
+    refusals.extend(comparison.unrecorded());
+    refusals.extend(comparison.role(Role::Etcd, |one| one.etcd));
+    refusals.extend(comparison.role(Role::Master, |one| one.master));
+    refusals.extend(comparison.emptied_members());
+    if let (true, Some(wanted)) = (comparison.formed, versions) {
+        let brought = remembered.versions.as_ref();
+        match brought.and_then(Brought::kubernetes) {
+            Some(running) => refusals.extend(comparison.kubernetes(running, wanted.kubernetes)),
+            None => refusals.push(comparison.unknown_version()),
+        }
+        if let (Some(running), Some(wanted)) = (brought.and_then(Brought::etcd), wanted.etcd) {
+            refusals.extend(comparison.etcd(running, wanted));
+        }
+    }
+    refusals
+}
+
+struct Comparison<'a> {
+    cluster: &'a Cluster,
+    claims: &'a [Claim],
+    observed: &'a [Option<Observed>],
+    formed: bool,
+}
+
+impl Comparison<'_> {
+    fn half_removed(&self) -> Finding {
+        refusal(
+            "removing",
+            self.claims.iter().map(|claim| claim.name.clone()).collect(),
+            "cleanup was begun and is not finished there".into(),
+            format!("finish it first: cleanup --id {}", self.cluster.id),
+        )
+    }
+
+    /// Machines of the cluster whose own record is gone while the rest is not.
+    fn unrecorded(&self) -> Option<Finding> {
+        let machines = self.cluster.machines().iter().enumerate();
+        let shown = |place| self.observed.get(place).copied().flatten();
+        let lost = machines.filter(|(place, machine)| {
+            self.claim(machine).0.is_some() && shown(*place).is_some_and(|one| one.unrecorded)
+        });
+        let lost: Vec<_> = lost.map(|(_, machine)| machine.name.to_string()).collect();
+        (!lost.is_empty()).then(|| {
+            refusal(
+                "record-lost",
+                lost,
+                "belongs to this cluster, but its own record in /var/lib/hatchery is lost".into(),
+                format!(
+                    "bring that directory back from a backup of the machine, and touch nothing else there. To begin anew, \
+                     cleanup --id {} removes the cluster from all machines that still know of it",
+                    self.cluster.id
+                ),
+            )
+        })
+    }
+
+    /// Claimed machines that the file does not name, or names in another way.
+    fn dropped(&self) -> Vec<Finding> {
+        let machines = || self.cluster.machines().iter();
+        let id = &self.cluster.id;
+        let mut gone = Vec::new();
+        let mut refusals = Vec::new();
+        for claim in self.claims {
+            if machines().any(|machine| claim.is_on(machine)) {
+                continue;
+            }
+            let changed = if let Some(now) = machines().find(|one| one.address == claim.address) {
+                format!("is called {} in the file", now.name)
+            } else if let Some(now) = machines().find(|one| one.name.as_str() == claim.name) {
+                format!(
+                    "has the address {} in the file, and {} in the cluster",
+                    now.address, claim.address
+                )
+            } else {
+                gone.push(claim.name.clone());
+                continue;
+            };
+            refusals.push(refusal(
+                "machine-changed",
+                vec![claim.name.clone()],
+                changed,
+                format!(
+                    "write it as it was; a machine of a cluster cannot get another name or address. To begin anew, \
+                     cleanup --id {id} removes the cluster from all its machines"
+                ),
+            ));
+        }
+        if !gone.is_empty() {
+            refusals.insert(
+                0,
+                refusal(
+                    "machine-dropped",
+                    gone,
+                    "would be forgotten: part of the cluster, but not in the file".into(),
+                    format!(
+                        "put back what was left out; a machine cannot leave a cluster yet. To begin anew, cleanup --id \
+                         {id} removes the cluster from all its machines"
+                    ),
+                ),
+            );
+        }
+        refusals
+    }
+
+    /// The machines of a role are those that have it, once one of them has. `begun` tells whether a machine has.
+    fn role(&self, role: Role, begun: impl Fn(&Observed) -> bool) -> Vec<Finding> {
+        let settled = self.formed || self.observed.iter().flatten().any(&begun);
+        let (what, code) = match role {
+            Role::Master => ("masters", "masters"),
+            _ => ("etcd members", "etcd-members"),
+        };
+        let (mut running, mut added, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        for claim in self.claims.iter().filter(|claim| claim.has(role)) {
+            running.push(claim.name.clone());
+        }
+        for (place, machine) in self.cluster.machines().iter().enumerate() {
+            let shown = self.observed.get(place).copied().flatten();
+            let (claim, is_other) = self.claim(machine);
+            let shows = shown.is_some_and(|shown| begun(&shown));
+            let has = shows || claim.is_some_and(|claim| claim.has(role));
+            match (has, machine.is(role)) {
+                (false, true) if settled && !is_other => added.push(machine.name.to_string()),
+                // One that does not answer may have it.
+                (true, false) if settled || shown.is_none() => {
+                    taken.push(machine.name.to_string());
+                }
+                _ => {}
+            }
+        }
+        let remedy = format!(
+            "write the {what} as they were: {}. They cannot be changed yet; new workers can be added. To begin anew, \
+             cleanup --id {} removes the cluster from all its machines, with all that is in it",
+            NameList(&running),
+            self.cluster.id
+        );
+        let mut refusals = Vec::new();
+        if !added.is_empty() {
+            let message = format!(
+                "would become {what} of a cluster that has others: {}",
+                NameList(&running)
+            );
+            refusals.push(refusal(code, added, message, remedy.clone()));
+        }
+        if !taken.is_empty() {
+            let message = format!("would no longer be {what}, which the cluster has them as");
+            refusals.push(refusal(code, taken, message, remedy));
+        }
+        refusals
+    }
+
+    /// The claim on a machine; and whether another claim has its name or its address, which is told by itself.
+    fn claim(&self, machine: &Machine) -> (Option<&Claim>, bool) {
+        let claim = self.claims.iter().find(|claim| claim.is_on(machine));
+        let mut others = self.claims.iter();
+        let is_other = claim.is_none()
+            && others
+                .any(|one| one.address == machine.address || one.name == machine.name.as_str());
+        (claim, is_other)
+    }
+
+    /// Members of a cluster that lives which have lost their data. One that began anew, as if the cluster did, could vote
+    /// for a past that it has forgotten.
+    fn emptied_members(&self) -> Option<Finding> {
+        if !self.formed {
+            return None;
+        }
+        let (mut empty, mut others_may_have_data) = (Vec::new(), false);
+        for (place, machine) in self.cluster.machines().iter().enumerate() {
+            let is_member = |claim: &Claim| claim.has(Role::Etcd);
+            if !machine.is(Role::Etcd) || !self.claim(machine).0.is_some_and(is_member) {
+                continue;
+            }
+            match self.observed.get(place).copied().flatten() {
+                Some(shown) if !shown.etcd_data => empty.push(machine.name.to_string()),
+                _ => others_may_have_data = true,
+            }
+        }
+        if empty.is_empty() || !others_may_have_data {
+            return None;
+        }
+        Some(refusal(
+            "etcd-member",
+            empty,
+            "is an etcd member of the cluster and has lost its data; a member cannot be made anew yet".into(),
+            format!(
+                "bring back {} and /var/lib/hatchery as they were on the machine. To begin anew, cleanup --id {} \
+                 removes the cluster from all its machines, with all that is in it",
+                etcd::DATA_DIRECTORY,
+                self.cluster.id
+            ),
+        ))
+    }
+
+    /// An earlier release did not write it down.
+    fn unknown_version(&self) -> Finding {
+        refusal(
+            "kubernetes-version",
+            self.claims.iter().map(|claim| claim.name.clone()).collect(),
+            "run a version of Kubernetes that nobody remembers, and their API does not answer"
+                .into(),
+            format!(
+                "start a kube-apiserver there, so that it can be asked; or write kubernetes-version as it is into the deploy \
+                 file that is remembered of {}",
+                self.cluster.id
+            ),
+        )
+    }
+
+    fn kubernetes(&self, running: Version, wanted: Version) -> Option<Finding> {
+        let minor = |version: Version| (version.major, version.minor);
+        let is_older = match (running.patch, wanted.patch) {
+            (Some(running), Some(wanted)) => wanted < running,
+            _ => false,
+        };
+        let reason = if minor(wanted) > minor(running) {
+            "a cluster cannot be upgraded to another minor version yet"
+        } else if minor(wanted) < minor(running) || is_older {
+            "a cluster cannot go back to an older version"
+        } else {
+            return None;
+        };
+        Some(refusal(
+            "kubernetes-version",
+            self.claims.iter().map(|claim| claim.name.clone()).collect(),
+            format!("run Kubernetes {running}, and the file brings {wanted}: {reason}"),
+            format!("use packages of Kubernetes {running}, or of a later patch of it"),
+        ))
+    }
+
+    fn etcd(&self, running: Release, wanted: Release) -> Option<Finding> {
+        let reason = if wanted < running {
+            "its data cannot go back to an older version"
+        } else if wanted.major != running.major || wanted.minor > running.minor + 1 {
+            "its data goes from one minor version to the next only"
+        } else {
+            return None;
+        };
+        let members = self.claims.iter().filter(|claim| claim.has(Role::Etcd));
+        Some(refusal(
+            "etcd-version",
+            members.map(|claim| claim.name.clone()).collect(),
+            format!("run etcd {running}, and the file brings {wanted}: {reason}"),
+            format!("use packages of etcd {running}, or of the next version"),
+        ))
+    }
+}
+
+fn refusal(code: &'static str, machines: Vec<String>, message: String, remedy: String) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        code,
+        machines,
+        message,
+        remedy: Some(remedy),
+    }
+}

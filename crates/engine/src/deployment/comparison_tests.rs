@@ -1,0 +1,382 @@
+//! Files against clusters that are there: what may change, and what is refused.
+
+use hatchery_spec::{Cluster, Input, cluster::Role, read, value::Version};
+use proptest::prelude::*;
+use time::OffsetDateTime;
+
+use super::comparison::{Observed, refusals};
+use crate::{
+    package::Release,
+    preflight::Finding,
+    state::{Brought, Record},
+    versions::Versions,
+};
+
+fn cluster(text: &str) -> Cluster {
+    let text = format!("cluster-id: lab\n{text}");
+    let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+    reading.cluster.unwrap_or_else(|| panic!("{text}"))
+}
+
+fn machines(names: &[&str]) -> String {
+    let address = |name: &str| match name.split_once('@') {
+        Some((name, address)) => (name.to_owned(), format!("10.0.0.{address}")),
+        None => {
+            let number: u32 = name[1..].parse().unwrap();
+            let kind = name.as_bytes()[0];
+            (name.to_owned(), format!("10.0.{kind}.{}", number + 1))
+        }
+    };
+    let machines = names.iter().map(|name| {
+        let (name, ip) = address(name);
+        format!("{{name: {name}, ip: {ip}}}")
+    });
+    format!("[{}]", machines.collect::<Vec<_>>().join(", "))
+}
+
+/// Masters are etcd members unless others are named: `m0 m1 / w0 w1 / e0`.
+fn file(text: &str) -> Cluster {
+    let mut parts = text.split('/').map(|part| {
+        let names: Vec<_> = part.split_whitespace().collect();
+        machines(&names)
+    });
+    let mut next = || parts.next();
+    let (masters, workers) = (next().unwrap(), next().unwrap_or("[]".into()));
+    let etcds = next().map_or_else(String::new, |etcds| format!("etcds: {etcds}\n"));
+    cluster(&format!("masters: {masters}\nworkers: {workers}\n{etcds}"))
+}
+
+fn versions(kubernetes: &str, etcd: &str) -> Versions {
+    Versions {
+        kubernetes: Version::parse(kubernetes).unwrap(),
+        containerd: None,
+        etcd: Release::parse(etcd).ok(),
+        coredns: None,
+    }
+}
+
+/// The record of a cluster that is up.
+fn up(cluster: &Cluster) -> Record {
+    let mut record = begun(cluster);
+    record.formed = true;
+    record
+}
+
+/// The record of a cluster whose machines were claimed.
+fn begun(cluster: &Cluster) -> Record {
+    let mut record = Record::new(&cluster.id, OffsetDateTime::UNIX_EPOCH).unwrap();
+    record.claim(cluster.machines());
+    record.versions = Some(Brought::next(None, &versions("1.37.1", "3.6.4")));
+    record
+}
+
+const NOTHING: Observed = Observed {
+    etcd: false,
+    etcd_data: false,
+    master: false,
+    unrecorded: false,
+};
+
+/// What the machines of `made` show in the order of `wanted`; others are bare.
+fn seen(made: &Cluster, wanted: &Cluster) -> Vec<Option<Observed>> {
+    let machines = wanted.machines().iter().map(|machine| {
+        let same = |one: &&hatchery_spec::cluster::Machine| {
+            (&one.name, one.address) == (&machine.name, machine.address)
+        };
+        let is = |role| {
+            made.machines()
+                .iter()
+                .find(same)
+                .is_some_and(|one| one.is(role))
+        };
+        Some(Observed {
+            etcd: is(Role::Etcd),
+            etcd_data: is(Role::Etcd),
+            master: is(Role::Master),
+            ..NOTHING
+        })
+    });
+    machines.collect()
+}
+
+/// Codes with their machines.
+fn told(refusals: &[Finding]) -> Vec<String> {
+    let told = refusals.iter().map(|one| {
+        assert!(one.remedy.as_ref().is_some_and(|remedy| !remedy.is_empty()));
+        format!("{}: {}", one.code, one.machines.join(" "))
+    });
+    told.collect()
+}
+
+#[test]
+fn what_is_refused_of_a_cluster_that_is_up() {
+    let table: [(&str, &str, &[&str]); 17] = [
+        ("m0 / w0", "m0 / w0", &[]),
+        ("m0 / w0", "m0 / w0 w1 w2", &[]),
+        ("m0 / w0", "m0 / m0 w0", &[]),
+        // Another order is the same cluster.
+        ("m0 m1 m2 / w0 w1", "m2 m0 m1 / w1 w0", &[]),
+        ("m0", "m0 m1 m2", &["etcd-members: m1 m2", "masters: m1 m2"]),
+        (
+            "m0 / w0",
+            "m0 w0 / w0",
+            &["etcd-members: w0", "masters: w0"],
+        ),
+        (
+            "m0 / w0",
+            "m0 / w0 / e0",
+            &["etcd-members: e0", "etcd-members: m0"],
+        ),
+        (
+            "m0 / w0 / e0",
+            "m0 / w0 / e0 e1 e2",
+            &["etcd-members: e1 e2"],
+        ),
+        ("m0 / w0 / e0", "m0 m1 / w0 / e0", &["masters: m1"]),
+        ("m0 / w0 / e0", "m0 / w0 / e0 w0", &["etcd-members: w0"]),
+        ("m0 / w0 w1", "m0 / w0", &["machine-dropped: w1"]),
+        ("m0 m1 m2", "m0", &["machine-dropped: m1 m2"]),
+        (
+            "m0 m1 m2 / w0",
+            "m0 m1 / m2 w0",
+            &["etcd-members: m2", "masters: m2"],
+        ),
+        (
+            "m0 m1 m2",
+            "m0 m1 m3",
+            &["machine-dropped: m2", "etcd-members: m3", "masters: m3"],
+        ),
+        // Name and address are one.
+        ("m0 / w0@77", "m0 / w1@77", &["machine-changed: w0"]),
+        ("m0 / w0@77", "m0 / w0@78", &["machine-changed: w0"]),
+        ("m0@50", "m1@50", &["machine-changed: m0"]),
+    ];
+    for (made, wanted, expected) in table {
+        let (made, wanted) = (file(made), file(wanted));
+        let record = up(&made);
+        for observed in [Vec::new(), seen(&made, &wanted)] {
+            let refusals = refusals((&wanted, None), &record, &observed);
+            assert_eq!(told(&refusals), expected, "{refusals:#?}");
+        }
+    }
+}
+
+#[test]
+fn reasons_name_machines_and_what_can_be_done() {
+    let refusals = refusals((&file("m0 m1 m2"), None), &up(&file("m0")), &[]);
+    assert_eq!(
+        refusals[0].message,
+        "would become etcd members of a cluster that has others: m0"
+    );
+    let remedy = refusals[0].remedy.as_deref().unwrap();
+    assert!(
+        remedy.starts_with("write the etcd members as they were: m0."),
+        "{remedy}"
+    );
+    assert!(remedy.contains("cleanup --id lab"), "{remedy}");
+}
+
+#[test]
+fn versions_stay_in_their_minor_version() {
+    let table: [(&str, &str, &[&str]); 11] = [
+        ("1.37.1", "3.6.4", &[]),
+        ("1.37.2", "3.6.4", &[]),
+        ("1.37", "3.6.4", &[]),
+        ("1.37.0", "3.6.4", &["kubernetes-version: m0 w0"]),
+        ("1.38.0", "3.6.4", &["kubernetes-version: m0 w0"]),
+        ("1.39.0", "3.6.4", &["kubernetes-version: m0 w0"]),
+        ("1.36.9", "3.6.4", &["kubernetes-version: m0 w0"]),
+        ("1.37.1", "3.7.0", &[]),
+        ("1.37.1", "3.8.0", &["etcd-version: m0"]),
+        ("1.37.1", "3.6.3", &["etcd-version: m0"]),
+        (
+            "1.36.0",
+            "3.4.1",
+            &["kubernetes-version: m0 w0", "etcd-version: m0"],
+        ),
+    ];
+    let made = file("m0 / w0");
+    for (kubernetes, etcd, expected) in table {
+        let wanted = versions(kubernetes, etcd);
+        let found = refusals((&made, Some(&wanted)), &up(&made), &[]);
+        assert_eq!(told(&found), expected, "{kubernetes} {etcd}: {found:#?}");
+        // Before there is a control plane, nothing of the old version is worth keeping.
+        let found = refusals((&made, Some(&wanted)), &begun(&made), &[None, None]);
+        assert_eq!(told(&found), [""; 0]);
+    }
+    let jump = versions("1.39.0", "3.6.4");
+    let found = refusals((&made, Some(&jump)), &up(&made), &[]);
+    assert!(
+        found[0]
+            .message
+            .starts_with("run Kubernetes 1.37.1, and the file brings 1.39.0")
+    );
+    let mut unknown = up(&made);
+    unknown.versions = None;
+    let found = refusals((&made, Some(&jump)), &unknown, &[]);
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].message.contains("that nobody remembers"),
+        "{found:?}"
+    );
+}
+
+/// What lies there is the cluster's own, not another's that somebody may remove.
+#[test]
+fn a_machine_that_lost_its_record_is_told_by_that() {
+    let made = file("m0 m1 m2 / w0");
+    let mut observed = seen(&made, &made);
+    observed[1] = Some(Observed {
+        etcd_data: true,
+        unrecorded: true,
+        ..NOTHING
+    });
+    let found = refusals((&made, None), &up(&made), &observed);
+    assert_eq!(told(&found), ["record-lost: m1"]);
+    // Nobody's machine is judged by preflight.
+    let other = file("m0 m1 m2 / w0 w1");
+    let mut observed = seen(&made, &other);
+    observed[4] = Some(Observed {
+        unrecorded: true,
+        ..NOTHING
+    });
+    let found = refusals((&other, None), &up(&made), &observed);
+    assert_eq!(told(&found), [""; 0]);
+}
+
+#[test]
+fn a_cluster_that_is_being_made_goes_on_with_the_same_file() {
+    let made = file("m0 m1 m2 / w0");
+    let bare = vec![Some(NOTHING); 4];
+    let mut one_has_data = bare.clone();
+    one_has_data[0] = Some(Observed {
+        etcd: true,
+        etcd_data: true,
+        ..NOTHING
+    });
+    for observed in [&bare, &one_has_data] {
+        assert_eq!(
+            told(&refusals((&made, None), &begun(&made), observed)),
+            [""; 0]
+        );
+    }
+    // While no machine has become a member, the members may still be others; after that not.
+    let other = file("m0 / m1 m2 w0");
+    assert_eq!(
+        told(&refusals((&other, None), &begun(&made), &bare)),
+        [""; 0]
+    );
+    let found = refusals((&other, None), &begun(&made), &one_has_data);
+    assert_eq!(told(&found), ["etcd-members: m1 m2"]);
+    // One that does not answer may have become one.
+    let mut silent = bare.clone();
+    silent[2] = None;
+    let found = refusals((&other, None), &begun(&made), &silent);
+    assert_eq!(told(&found), ["etcd-members: m2", "masters: m2"]);
+    // What was claimed has to be named, whatever became of it.
+    let found = refusals((&file("m0"), None), &begun(&made), &bare[..1]);
+    assert_eq!(told(&found), ["machine-dropped: m1 m2 w0"]);
+}
+
+#[test]
+fn a_control_plane_that_was_begun_is_a_cluster_although_nobody_remembers_it() {
+    let made = file("m0 / w0");
+    let wanted = file("m0 m1 m2 / w0");
+    let observed = seen(&made, &wanted);
+    let found = refusals((&wanted, None), &begun(&made), &observed);
+    assert_eq!(told(&found), ["etcd-members: m1 m2", "masters: m1 m2"]);
+}
+
+#[test]
+fn a_member_that_lost_its_data_does_not_begin_anew() {
+    let made = file("m0 m1 m2 / w0");
+    let mut observed = seen(&made, &made);
+    observed[1] = Some(NOTHING);
+    let found = refusals((&made, None), &up(&made), &observed);
+    assert_eq!(told(&found), ["etcd-member: m1"]);
+    // Those that do not answer may have theirs.
+    let all_but = |silent: Option<Observed>| vec![Some(NOTHING), silent, Some(NOTHING), None];
+    let found = refusals((&made, None), &up(&made), &all_but(None));
+    assert_eq!(told(&found), ["etcd-member: m0 m2"]);
+    // Where nobody has data there is nothing to be harmed.
+    let found = refusals((&made, None), &up(&made), &all_but(Some(NOTHING)));
+    assert_eq!(told(&found), [""; 0]);
+    // A member that does not answer is not an emptied one.
+    let mut observed = seen(&made, &made);
+    observed[1] = None;
+    assert_eq!(
+        told(&refusals((&made, None), &up(&made), &observed)),
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_cleanup_began_it_has_to_finish() {
+    let made = file("m0 m1 m2 / w0 w1");
+    let mut record = up(&made);
+    record.removing = true;
+    record.release(|claim| ["m1", "w0"].contains(&claim.name.as_str()));
+    let found = refusals((&made, None), &record, &[]);
+    assert_eq!(told(&found), ["removing: m1 w0"]);
+    // Without masters and members there is no cluster any more: another one may be made.
+    record.release(|claim| claim.name == "w0");
+    let found = refusals((&file("m0 / w0"), None), &record, &[]);
+    assert_eq!(told(&found), [""; 0]);
+    let found = refusals((&file("m0"), None), &record, &[]);
+    assert_eq!(told(&found), ["machine-dropped: w0"]);
+}
+
+/// Names of one kind, such as `m0 m3`.
+fn names(kind: &'static str, least: usize) -> impl Strategy<Value = String> {
+    prop::collection::btree_set(0_u32..6, least..6).prop_map(move |numbers| {
+        let names: Vec<_> = numbers
+            .iter()
+            .map(|number| format!("{kind}{number}"))
+            .collect();
+        names.join(" ")
+    })
+}
+
+/// Masters that may be workers, workers, and etcd members of their own or on the masters.
+fn any_file() -> impl Strategy<Value = String> {
+    let etcds = prop::option::of(names("e", 1));
+    (names("m", 1), any::<bool>(), names("w", 0), etcds).prop_map(
+        |(masters, too, workers, etcds)| {
+            let also = if too { masters.as_str() } else { "" };
+            let etcds = etcds.map_or_else(String::new, |etcds| format!(" / {etcds}"));
+            format!("{masters} / {also} {workers}{etcds}")
+        },
+    )
+}
+
+fn members(cluster: &Cluster) -> Vec<String> {
+    let mut names: Vec<_> = cluster.etcds().map(|one| one.name.to_string()).collect();
+    names.sort();
+    names
+}
+
+proptest! {
+    #[test]
+    fn a_file_that_only_adds_workers_is_never_refused(made in any_file(), more in names("x", 0)) {
+        let mut parts: Vec<_> = made.split(" / ").map(str::to_owned).collect();
+        // Also machines that are there already.
+        parts[1] += &format!(" {more}");
+        let (made, wanted) = (file(&made), file(&parts.join(" / ")));
+        let current = versions("1.37.1", "3.6.4");
+        for observed in [Vec::new(), seen(&made, &wanted)] {
+            let found = refusals((&wanted, Some(&current)), &up(&made), &observed);
+            prop_assert!(found.is_empty(), "{:#?}", found);
+        }
+    }
+
+    #[test]
+    fn other_members_of_a_cluster_that_is_up_are_always_refused(made in any_file(), wanted in any_file()) {
+        let (made, wanted) = (file(&made), file(&wanted));
+        prop_assume!(members(&made) != members(&wanted));
+        let observed = seen(&made, &wanted);
+        // Whoever remembers it, and whoever only sees it.
+        prop_assert!(!refusals((&wanted, None), &up(&made), &[]).is_empty());
+        prop_assert!(!refusals((&wanted, None), &up(&made), &observed).is_empty());
+        prop_assert!(!refusals((&wanted, None), &begun(&made), &observed).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! Nodes and addons as the API sees them, one by one.
+
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use hatchery_host::path::Word;
+
+use super::{Run, Trouble};
+use crate::{
+    api::{self, Api, Effect},
+    plan::{Node, Workload},
+};
+
+/// So many kubelets are asked what is wrong; it is mostly the same everywhere.
+const KUBELETS: usize = 10;
+/// Each has so long.
+const ANSWER: Duration = Duration::from_secs(10);
+
+impl Run<'_> {
+    /// Waits for a node and gives it its labels and taints.
+    pub(super) async fn node(
+        &self,
+        api: &Api,
+        node: &Node,
+        step: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<usize, Trouble> {
+        let ready = api.node_ready(&node.name, self.timeouts.ready, step).await;
+        if let Err(error) = ready {
+            let said = match &error {
+                api::Error::Deadline { .. } => self.kubelet(node).await,
+                _ => String::new(),
+            };
+            return Err(Trouble::Failed {
+                remedy: error.remedy(),
+                reason: format!("{error}{said}"),
+            });
+        }
+        let effect = api
+            .label_and_taint(&node.name, &node.labels, &node.taints)
+            .await;
+        let effect = effect?;
+        Ok(usize::from(effect != Effect::Unchanged))
+    }
+
+    /// Waits for all that an addon runs in pods.
+    pub(super) async fn rolled_out(
+        &self,
+        api: &Api,
+        workloads: &[Workload],
+        step: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<(), Trouble> {
+        let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
+        let away: Vec<_> = self.missing.iter().map(name).collect();
+        let begin = Instant::now();
+        let mut late = Vec::new();
+        let mut remedy = None;
+        for one in workloads {
+            let (namespace, name) = (&one.namespace, &one.name);
+            // One deadline for all of it; who comes last is looked at once.
+            let left = self.timeouts.ready.saturating_sub(begin.elapsed());
+            let ready = api.rolled_out(one.kind, namespace, name, &away, left, step);
+            if let Err(error) = ready.await {
+                remedy = remedy.or(error.remedy());
+                late.push(error.to_string());
+            }
+        }
+        match late.is_empty() {
+            true => Ok(()),
+            false => Err(Trouble::Failed {
+                reason: late.join("\n  "),
+                remedy,
+            }),
+        }
+    }
+
+    /// What the kubelet of a node that does not become ready has to say, a line each.
+    async fn kubelet(&self, node: &Node) -> String {
+        let asked = self.kubelets_asked.fetch_add(1, Ordering::Relaxed);
+        let (Ok(kubelet), true) = (Word::new("kubelet.service"), asked < KUBELETS) else {
+            return String::new();
+        };
+        let words = self.machines[node.machine].last_words(&kubelet, ANSWER);
+        let words = words.await.unwrap_or_default();
+        words
+            .lines()
+            .map(|line| format!("\n  kubelet on {}: {line}", node.name))
+            .collect()
+    }
+}
+
+impl From<api::Error> for Trouble {
+    fn from(error: api::Error) -> Self {
+        Self::Failed {
+            remedy: error.remedy(),
+            reason: error.to_string(),
+        }
+    }
+}

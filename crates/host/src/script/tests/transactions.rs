@@ -1,0 +1,238 @@
+//! Packages that others install at the same time, or after a run of ours was cut off, are theirs.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    time::{Duration, Instant},
+};
+
+use super::{
+    packages::{apply, installed, owners, packages},
+    place::{Place, SHELLS, assert_same},
+    task,
+};
+use crate::{
+    content::Content,
+    operation::{Operation, PackageFile, PackageSource, Packages},
+    report::Line,
+    task::Task,
+};
+
+/// What another run does, with some packages, a directory and a user that come with them.
+fn others_install(place: &Place, when: &str, lines: &[&str]) {
+    let mut script =
+        "cd \"$FAKE_ROOT\"\nmkdir -p var/lib/theirs\necho theirs:x:101: >>etc/group\n".to_owned();
+    for line in lines {
+        script += &format!("echo '{line}' >>fake/packages\n");
+    }
+    fs::write(place.root().join("fake").join(when), script).unwrap();
+}
+
+fn undo_leaves(place: &Place, packages: &[&str]) {
+    let undone = place.undo(&[]);
+    assert_eq!(undone.end.as_deref(), Some("ok"), "{undone:?}");
+    let mut left: Vec<_> = "bash 5\ntar 1.34"
+        .lines()
+        .chain(packages.iter().copied())
+        .collect();
+    left.sort_unstable();
+    let now = installed(place);
+    let mut now: Vec<_> = now.lines().collect();
+    now.sort_unstable();
+    assert_eq!(now, left);
+}
+
+fn theirs_is_there(place: &Place) {
+    assert!(place.root().join("var/lib/theirs").is_dir());
+    let groups = fs::read_to_string(place.root().join("etc/group")).unwrap();
+    assert!(groups.contains("theirs:x:101:"), "{groups}");
+}
+
+#[test]
+fn what_others_install_while_we_wait_for_the_lock_is_theirs() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        others_install(&place, "other", &["vim 9", "libsocat 1"]);
+        apply(&place, &task("role", vec![packages(&["socat"])]));
+        assert_eq!(owners(&place, "socat"), ["role"], "{shell:?}");
+        assert!(owners(&place, "vim").is_empty() && owners(&place, "libsocat").is_empty());
+        undo_leaves(&place, &["vim 9", "libsocat 1"]);
+        theirs_is_there(&place);
+    }
+}
+
+#[test]
+fn a_package_of_the_task_that_others_install_first_is_theirs() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        others_install(&place, "other", &["socat 1", "libsocat 1"]);
+        let wanted = task("role", vec![packages(&["socat", "g++"])]);
+        apply(&place, &wanted);
+        let again = place.apply(&wanted);
+        let unchanged = |line: &Line| matches!(line, Line::Unchanged(_));
+        assert!(again.steps.values().all(unchanged), "{shell:?}: {again:?}");
+        undo_leaves(&place, &["socat 1", "libsocat 1"]);
+        // Also when our own installation fails.
+        let place = Place::new(shell);
+        others_install(&place, "other", &["socat 1"]);
+        let answer = place.apply(&task("role", vec![packages(&["socat", "broken"])]));
+        assert_eq!(answer.end.as_deref(), Some("failed"), "{shell:?}");
+        undo_leaves(&place, &["socat 1"]);
+    }
+}
+
+/// They get the lock between our look and our turn, after others had it already.
+#[test]
+fn only_what_our_packages_name_is_cleared_away_where_others_were_at_work() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        fs::write(place.root().join("fake/other"), "").unwrap();
+        others_install(&place, "meanwhile", &["vim 9"]);
+        apply(&place, &task("role", vec![packages(&["etcd-server"])]));
+        assert!(place.root().join("var/www/html").exists());
+        undo_leaves(&place, &["vim 9"]);
+        theirs_is_there(&place);
+        assert!(!place.root().join("var/www").exists(), "{shell:?}");
+        let mode = fs::metadata(place.root().join("var/lib/data")).unwrap();
+        assert_eq!(mode.permissions().mode() & 0o777, 0o755, "{shell:?}");
+    }
+}
+
+/// A run that dies with its package manager at work, which gets to its end.
+fn dies(place: &Place, task: &Task) {
+    let tools = tempfile::tempdir().unwrap();
+    let fake = tools.path().join("apt-get");
+    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes/apt-get");
+    let kill = "case \" $* \" in *' -s '*) ;; *) kill -9 \"$PPID\" ;; esac";
+    fs::write(&fake, format!("#!/bin/sh\n{kill}\nexec {real} \"$@\"\n")).unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let answer = place.apply_with(task, tools.path());
+    assert_eq!(answer.end, None, "{answer:?}");
+    let end = Instant::now() + Duration::from_secs(20);
+    while !installed(place).contains("libsocat") {
+        assert!(Instant::now() < end, "it did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn add(place: &Place, line: &str) {
+    fs::write(
+        place.root().join("fake/packages"),
+        format!("{}{line}\n", installed(place)),
+    )
+    .unwrap();
+}
+
+#[test]
+fn what_others_install_after_a_run_died_is_theirs() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        let wanted = task("role", vec![packages(&["socat"])]);
+        dies(&place, &wanted);
+        let transaction = place.root().join("var/lib/hatchery/transaction");
+        assert!(transaction.exists(), "{shell:?}");
+        add(&place, "vim 9");
+        undo_leaves(&place, &["vim 9"]);
+
+        // With the plan that is in the transaction nothing of ours is forgotten.
+        fs::write(place.root().join("fake/packages"), "bash 5\ntar 1.34\n").unwrap();
+        dies(&place, &wanted);
+        apply(&place, &wanted);
+        assert_eq!(owners(&place, "libsocat"), ["role"], "{shell:?}");
+        undo_leaves(&place, &[]);
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
+/// It tells only what was there before.
+#[test]
+fn a_transaction_of_an_older_release_claims_all_that_is_new() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        dies(&place, &task("role", vec![packages(&["socat"])]));
+        let transaction = place.root().join("var/lib/hatchery/transaction");
+        let text = fs::read_to_string(&transaction).unwrap();
+        let older = text.lines().filter(|line| !line.starts_with('+'));
+        let older: String = older.map(|line| format!("{line}\n")).collect();
+        assert_eq!(older, ": role\nbash\ntar\n", "{shell:?}");
+        fs::write(&transaction, older).unwrap();
+        add(&place, "vim 9");
+        undo_leaves(&place, &[]);
+    }
+}
+
+fn from_file(name: &str) -> Operation {
+    let content = Content::bytes(b"crictl 1-1\n".to_vec());
+    let file = PackageFile::new(name, content).unwrap();
+    Operation::Packages(Packages {
+        source: PackageSource::Files(vec![file]),
+    })
+}
+
+#[test]
+fn of_files_only_the_packages_in_them_are_ours() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        others_install(&place, "other", &["vim 9"]);
+        apply(
+            &place,
+            &task("role", vec![from_file("crictl_1-1_amd64.deb")]),
+        );
+        assert_eq!(owners(&place, "crictl"), ["role"], "{shell:?}");
+        undo_leaves(&place, &["vim 9"]);
+        theirs_is_there(&place);
+
+        let place = Place::with_rpm(shell);
+        apply(
+            &place,
+            &task("role", vec![from_file("crictl-1-1.x86_64.rpm")]),
+        );
+        assert_eq!(owners(&place, "crictl"), ["role"], "{shell:?}");
+        undo_leaves(&place, &[]);
+    }
+}
+
+/// While dnf downloads, nobody has a lock.
+#[test]
+fn of_a_repository_of_rpms_only_our_own_transaction_is_ours() {
+    for shell in SHELLS {
+        for when in ["meanwhile", "other"] {
+            let place = Place::with_rpm(shell);
+            others_install(&place, when, &["vim 9 99", "libvim 9 99"]);
+            apply(&place, &task("role", vec![packages(&["socat", "g++"])]));
+            for (name, ours) in [("socat", true), ("libg++", true), ("vim", false)] {
+                assert_eq!(!owners(&place, name).is_empty(), ours, "{shell:?} {name}");
+            }
+            undo_leaves(&place, &["vim 9 99", "libvim 9 99"]);
+        }
+    }
+}
+
+fn failure(place: &Place, task: &Task) -> String {
+    let answer = place.apply(task);
+    let failed = answer.steps.values().find_map(|line| match line {
+        Line::Failed(_, text) => Some(text.clone()),
+        _ => None,
+    });
+    failed.unwrap_or_else(|| panic!("{answer:?}"))
+}
+
+#[test]
+fn a_dnf_that_is_busy_for_ever_is_waited_for_until_the_deadline() {
+    std::thread::scope(|scope| {
+        for shell in SHELLS {
+            scope.spawn(move || {
+                let place = Place::with_rpm(shell);
+                fs::write(place.root().join("fake/locked"), "").unwrap();
+                let mut wanted = task("role", vec![packages(&["socat"])]);
+                wanted.step_deadline = Duration::from_secs(2);
+                let start = Instant::now();
+                let failed = failure(&place, &wanted);
+                assert!(start.elapsed() < Duration::from_secs(9), "{shell:?}");
+                let words = "RPMDB already locked by 1\nthe package manager was busy for 2 s";
+                assert!(failed.starts_with(words), "{shell:?}: {failed}");
+            });
+        }
+    });
+}

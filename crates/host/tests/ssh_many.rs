@@ -1,0 +1,101 @@
+//! Many machines with room for few connections, and servers that ask for more than a password.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may fail loudly"
+)]
+
+mod loopback;
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use futures::{StreamExt as _, stream};
+use hatchery_host::transport::{
+    Connector as _, Error,
+    ssh::{Bastions, HostKey, Patience, Ssh, host_keys::Mismatch},
+};
+use loopback::{PASSWORD, Questions, machines, nothing_to_do, servers, target};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_machines_than_connections() {
+    const MACHINES: usize = 24;
+    const ROOM: usize = 6;
+    let questions = Questions::default();
+    let port = servers(MACHINES, questions.clone()).await;
+    let home = tempfile::tempdir().unwrap();
+    let bastions = Bastions::with_room(ROOM);
+    let all = machines(MACHINES, port, &home.path().join("known_hosts"), &bastions);
+    let task = nothing_to_do();
+    // Nobody disconnects: whoever is idle makes room for those who wait.
+    let work = all.iter().map(|machine| async {
+        machine.facts(Duration::from_secs(120)).await.unwrap();
+        let report = machine.apply(&task, &|_| ()).await.unwrap();
+        report.changes()
+    });
+    let changes: Vec<_> = stream::iter(work).buffer_unordered(8).collect().await;
+    assert_eq!(changes, [0; MACHINES]);
+    // A server learns a moment later that somebody went.
+    let peak = questions.peak.load(Ordering::SeqCst);
+    assert!(peak < MACHINES / 2, "{peak} connections at once");
+    // The first of them is reached again.
+    all[0].facts(Duration::from_secs(120)).await.unwrap();
+}
+
+async fn login(prompts: &[&'static str]) -> (Option<Error>, Vec<String>) {
+    let questions = Questions {
+        prompts: prompts.to_vec(),
+        ..Questions::default()
+    };
+    let port = servers(1, questions.clone()).await;
+    let home = tempfile::tempdir().unwrap();
+    let target = target(1, port, &home.path().join("known_hosts"));
+    let ssh = Ssh::new(target, Patience::default(), Bastions::new());
+    let error = ssh.connect().await.err();
+    let heard = questions.heard.lock().unwrap().clone();
+    (error, heard)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_answers_no_other_question() {
+    let (error, heard) = login(&["Verification code: "]).await;
+    assert_eq!(heard, [""]);
+    let error = error.expect("let in").to_string();
+    assert!(error.contains("it asks 'Verification code:'"), "{error}");
+
+    let (_, heard) = login(&["Password: ", "One-time password: ", "Password: "]).await;
+    assert_eq!(heard, [PASSWORD, "", ""]);
+    let (_, heard) = login(&["动态口令："]).await;
+    assert_eq!(heard, [""]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_host_hears_no_password_where_checking_is_strict() {
+    let questions = Questions::default();
+    let port = servers(1, questions.clone()).await;
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("known_hosts");
+    let mut strict = target(1, port, &file);
+    strict.host_key = HostKey::Known {
+        files: vec![file.clone()],
+        record: None,
+    };
+    let connect = |target| Ssh::new(target, Patience::default(), Bastions::new());
+    let refused = connect(strict.clone())
+        .connect()
+        .await
+        .err()
+        .expect("let in");
+    let Error::HostKey { source, .. } = &refused else {
+        panic!("{refused:?}")
+    };
+    assert!(matches!(**source, Mismatch::Unknown { .. }), "{source:?}");
+    assert_eq!(*questions.heard.lock().unwrap(), [""; 0]);
+    assert!(!file.exists());
+
+    // Once it is known it is let in.
+    connect(target(1, port, &file)).connect().await.unwrap();
+    connect(strict).connect().await.unwrap();
+    assert_eq!(*questions.heard.lock().unwrap(), [PASSWORD, PASSWORD]);
+}

@@ -1,0 +1,99 @@
+//! From which mirrors the images of a registry come, and what a runtime can make of that.
+
+use std::collections::BTreeMap;
+
+use super::RelatedTo as _;
+use crate::cluster::{DOCKER_HUB, Registries, RuntimeKind};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::draft::Draft;
+
+/// The pause image unless the file names one.
+pub(super) const PAUSE_IMAGE: &str = "k8s.gcr.io/pause:3.2";
+
+/// Kubernetes' own public registries. A list of mirrors that names no registry stands in for the one of them that the
+/// pause image comes from, and for no other: a mirror asked for the images of a private registry would learn their
+/// names, and could answer with images of somebody else's.
+const KUBERNETES: [&str; 2] = ["k8s.gcr.io", "registry.k8s.io"];
+
+pub(super) fn derive(draft: &Draft) -> Registries {
+    let mut mirrors: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |registry: &str, mirror: &str| {
+        let known = mirrors.entry(registry.to_owned()).or_default();
+        if !known.iter().any(|one| one == mirror) {
+            known.push(mirror.to_owned());
+        }
+    };
+    let pause = pause_registry(draft);
+    for mirror in &draft.registry_mirrors {
+        add(DOCKER_HUB, &mirror.value);
+        if KUBERNETES.contains(&pause.as_str()) && runtime(draft) == RuntimeKind::Containerd {
+            add(&pause, &mirror.value);
+        }
+    }
+    for (registry, mirror) in &draft.named_mirrors {
+        add(&registry.value, &mirror.value);
+    }
+    Registries {
+        mirrors,
+        insecure: super::distinct(
+            draft
+                .insecure_registries
+                .iter()
+                .map(|one| one.value.clone()),
+        ),
+    }
+}
+
+/// docker and iSulad know mirrors of docker.io only.
+pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
+    let runtime = runtime(draft);
+    if runtime == RuntimeKind::Containerd {
+        return;
+    }
+    let name = runtime.as_str();
+    let mut told: Vec<&str> = Vec::new();
+    for (registry, _) in &draft.named_mirrors {
+        if registry.value == DOCKER_HUB || told.contains(&registry.value.as_str()) {
+            continue;
+        }
+        told.push(&registry.value);
+        let message = format!(
+            "{name} has mirrors of {DOCKER_HUB} only, not of {}",
+            registry.value
+        );
+        diagnostics.push(
+            Diagnostic::error("unsupported", registry.span, message)
+                .related_to(draft.runtime.span(), "the runtime")
+                .remedy("use runtime: containerd, or name the mirror in the images themselves, as in pause-image: MIRROR/pause:3.2"),
+        );
+    }
+    let pause = pause_registry(draft);
+    let mirrors = draft.registry_mirrors.first();
+    if let Some(first) = mirrors.filter(|_| pause != DOCKER_HUB) {
+        let message = format!(
+            "{name} asks mirrors for images of {DOCKER_HUB} only, and the pause image comes from {pause}"
+        );
+        diagnostics.push(
+            Diagnostic::warning("mirror-unused", first.span, message)
+                .related_to(draft.pause_image.span(), "the pause image")
+                .remedy("set pause-image to one that the mirror has, or put the pause image into the archive's images; containerd asks mirrors for it too"),
+        );
+    }
+}
+
+fn runtime(draft: &Draft) -> RuntimeKind {
+    draft.runtime.unwrap_or(RuntimeKind::Docker)
+}
+
+/// Where the pause image comes from.
+fn pause_registry(draft: &Draft) -> String {
+    let image = draft
+        .pause_image
+        .value()
+        .map_or(PAUSE_IMAGE, String::as_str);
+    match image.split_once('/') {
+        // Only a registry has a dot or a port in its name.
+        Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first.to_owned(),
+        _ => DOCKER_HUB.to_owned(),
+    }
+}
