@@ -251,7 +251,12 @@ mod tests {
     use hatchery_host::operation::Operation;
     use hatchery_spec::{Input, read};
 
-    use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+        path::Path,
+        process::Command,
+    };
 
     use super::*;
     use crate::{api, components::trial::Trial, wish::Wish};
@@ -321,6 +326,29 @@ mod tests {
         assert_eq!(images(&["a/pause:3", ours]), [ours]);
         let theirs = ["a:5000/flannel/flannel:v1", "a:5000/flannel-cni-plugin:v2"];
         assert_eq!(images(&theirs), [theirs[1], theirs[0]]);
+    }
+
+    /// In the image that the fixtures make, and in flannel's own.
+    #[test]
+    fn flannel_is_found_in_every_image() {
+        let objects = api::parse(&flannel(&single(), &[])).unwrap();
+        let command = |object: &DynamicObject| {
+            let command = "/spec/template/spec/containers/0/command/2";
+            object.data.pointer(command)?.as_str().map(str::to_owned)
+        };
+        let text = objects.iter().find_map(command).unwrap();
+        let (_, start) = text.split_once(") &\n").unwrap();
+        for place in ["flanneld", "opt/bin/flanneld"] {
+            let root = tempfile::tempdir().unwrap();
+            let program = root.path().join(place);
+            fs::create_dir_all(program.parent().unwrap()).unwrap();
+            fs::write(&program, "#!/bin/sh\necho \"$@\"\n").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let inside = start.replace(" /", &format!(" {}/", root.path().display()));
+            let mut shell = Command::new("sh");
+            let said = shell.args(["-ec", &inside, "flanneld", "--ip-masq"]);
+            assert_eq!(said.output().unwrap().stdout, b"--ip-masq\n", "{place}");
+        }
     }
 
     #[test]
