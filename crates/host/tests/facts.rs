@@ -337,6 +337,26 @@ async fn a_docker_is_in_use_wherever_its_data_are() {
 }
 
 #[tokio::test]
+async fn a_containerd_is_in_use_wherever_it_keeps_its_containers() {
+    machines(|root| {
+        let containers = || root.facts().runtime_use.containerd_containers;
+        assert_eq!(containers(), 0);
+        // Docker 18.09 and 19.03.
+        let old = "run/containerd/io.containerd.runtime.v1.linux/moby";
+        root.put(&format!("{old}/a/x"), "");
+        assert_eq!(containers(), 1);
+        root.put("srv/state/io.containerd.runtime.v2.task/default/b/x", "");
+        root.put("srv/state/io.containerd.runtime.v2.task/default/c/x", "");
+        for line in ["state = \"/srv/state\" # here", "state='/srv/state'"] {
+            let text = format!("version = 2\n{line}\n[debug]\n  level = \"info\"\n");
+            root.put("etc/containerd/config.toml", &text);
+            assert_eq!(containers(), 2, "{line}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn data_of_the_instance_may_have_cloud_init_write_hosts() {
     const USER: &str = "var/lib/cloud/instance/cloud-config.txt";
     const VENDOR: &str = "var/lib/cloud/instance/vendor-cloud-config.txt";

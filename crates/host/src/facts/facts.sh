@@ -363,7 +363,13 @@ hatchery_facts() (
         count 'docker containers' /run/docker/containerd/daemon/io.containerd.runtime.v2.task '*/' ||
         count 'docker containers' /run/containerd/io.containerd.runtime.v2.task/moby ''
       [ ! -f "$root/swarm/docker-state.json" ] || echo 'docker swarm'
-      count 'containerd containers' /run/containerd/io.containerd.runtime.v2.task '*/'
+      # Releases before 1.3, and docker's with them, keep them by the name of another runtime.
+      state=$(grep -E '^state[[:space:]]*=' /etc/containerd/config.toml | head -n 1)
+      state=${state#*[\"\']}
+      state=${state%%[\"\']*}
+      case $state in /*) ;; *) state=/run/containerd ;; esac
+      count 'containerd containers' "$state/io.containerd.runtime.v2.task" '*/' ||
+        count 'containerd containers' "$state/io.containerd.runtime.v1.linux" '*/'
       [ ! -f /etc/containerd/config.toml ] || grep -E '^(root|state)[[:space:]]*=' /etc/containerd/config.toml | while IFS= read -r line; do
         printf 'containerd directory %s\n' "$line"
       done
