@@ -85,6 +85,11 @@ const STRAYS: &[(&str, &str, &str)] = &[
         "rm /usr/sbin/stray",
         "file /usr/sbin/stray",
     ),
+    (
+        "setsid -f sleep 9999 >/dev/null 2>&1 </dev/null",
+        "pkill -fx 'sleep 9999'",
+        "process sleep",
+    ),
     // Packet filters: chains without any rule, in both back ends and families.
     (
         "iptables-nft -t nat -N STRAY-N",

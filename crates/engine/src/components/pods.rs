@@ -29,7 +29,10 @@ pub(crate) fn before(wishes: &mut Wishes) -> Result<(), Error> {
     wishes.script(Script {
         name: word("look-around")?,
         check: format!("[ -e {MARK} ]"),
-        apply: format!("{AROUND}around >{MARK}.new && mv {MARK}.new {MARK}"),
+        // A release before this list had its own in the other place; now everything of the cluster would be on it.
+        apply: format!(
+            "{AROUND}if [ -s {ENDING} ]; then cat {ENDING}; else around; fi >{MARK}.new && mv {MARK}.new {MARK}"
+        ),
         undo: format!(
             "mark={MARK}\n[ -e {MARK} ] || exit 0\n{AROUND}remove_runtimes\nrm -f {MARK}\n"
         ),
@@ -61,6 +64,26 @@ mod tests {
 
     use super::*;
     use crate::{components::trial::Trial, wish::Wish};
+
+    #[test]
+    fn the_list_of_an_earlier_release_is_carried_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut all = Wishes::default();
+        before(&mut all).unwrap();
+        let [Wish::Operation(Operation::Script(script))] = &all.0[..] else {
+            panic!("{all:?}")
+        };
+        let own = directory.path().display().to_string();
+        let listed = |earlier: &str| {
+            std::fs::write(directory.path().join("pods"), earlier).unwrap();
+            let text = script.apply.replace("/var/lib/hatchery", &own);
+            let mut shell = std::process::Command::new("sh");
+            assert!(shell.args(["-c", &text]).status().unwrap().success());
+            std::fs::read_to_string(directory.path().join("before")).unwrap()
+        };
+        assert_eq!(listed("link theirs\n"), "link theirs\n");
+        assert!(listed("").contains("link lo\n"));
+    }
 
     #[test]
     fn the_list_names_the_runtime_of_the_pods() {

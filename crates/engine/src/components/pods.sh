@@ -135,7 +135,9 @@ ip -o link show 2>/dev/null | awk '
   new "link $link" || continue
   ip link delete "$link" 2>/dev/null && continue
   # The first tunnel of its kind belongs to its module and goes with it.
-  [ "$link" != tunl0 ] || { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
+  # Others' tunnels would go with it too.
+  [ "$link" = tunl0 ] && [ "$(ip -o link show type ipip 2>/dev/null | grep -c .)" = 1 ] || continue
+  { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
 done
 # One that was there before has only got an address.
 ip -o address show dev tunl0 2>/dev/null | awk '{ print $4 }' | while IFS= read -r address; do
