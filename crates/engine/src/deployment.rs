@@ -293,6 +293,11 @@ fn resolve(
             "take all of Kubernetes from the archives, or all of it from repositories",
         )]);
     }
+    let companions = [offered.etcd, offered.containerd, offered.coredns];
+    let contradictions = package::contradictions(cluster, companions, "repositories");
+    if !contradictions.is_empty() {
+        return Err(contradictions);
+    }
     let brought = package::Versions {
         kubernetes: archived.kubernetes.or(offered.kubernetes),
         etcd: archived.etcd.or(offered.etcd),
@@ -387,6 +392,28 @@ mod tests {
     use hatchery_spec::{Input, read};
 
     use super::*;
+
+    #[test]
+    fn what_the_file_says_is_held_against_repositories() {
+        let text = "cluster-id: demo\nruntime: containerd\nkubernetes-version: 1.29\netcd-version: 3.5.9\n\
+            masters: [{name: m0, ip: 10.0.0.1, arch: amd64}]\n";
+        let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
+        let cluster = cluster.unwrap();
+        let archived = package::Versions {
+            etcd: cluster.companion_versions.etcd,
+            ..package::Versions::default()
+        };
+        let offered = |etcd: &str| package::Versions {
+            etcd: Some(package::Release::parse(etcd).unwrap()),
+            ..package::Versions::default()
+        };
+        assert!(resolve(&cluster, archived, offered("3.5.1")).is_ok());
+        let refused = resolve(&cluster, archived, offered("3.4.14")).unwrap_err();
+        assert_eq!(
+            refused[0].message,
+            "the file says that etcd is 3.5.9, and repositories bring 3.4.14"
+        );
+    }
 
     #[test]
     fn archives_may_lie_in_the_users_home() {

@@ -40,6 +40,7 @@ use hatchery_spec::{
 };
 
 pub(crate) use self::reference::full as full_reference;
+pub(crate) use self::version::contradictions;
 use self::{
     bundle::{Bundle, Question},
     layout::{ALL_IMAGES, Found, FoundFile, Sort},

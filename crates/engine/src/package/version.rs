@@ -184,9 +184,7 @@ pub(super) fn versions(
     // Where these differ by processor, what the older one can do is what there is.
     let companions = companions.map(|found| found.into_iter().map(|(_, release)| release).min());
     let written = written(cluster);
-    for ((software, found), written) in ALL[1..].iter().zip(companions).zip(written) {
-        problems.extend(found.zip(written).and_then(|pair| differs(software, pair)));
-    }
+    problems.extend(contradictions(cluster, companions, "the archives"));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -209,18 +207,28 @@ fn written(cluster: &Cluster) -> [Option<Release>; 3] {
     [written.etcd, written.containerd, written.coredns]
 }
 
-/// Patches may differ; nothing is decided by them.
-fn differs(software: &Software, (found, written): (Release, Release)) -> Option<Problem> {
-    let is_other = (found.major, found.minor) != (written.major, written.minor);
-    is_other.then(|| {
-        Problem::new(
-            format!(
-                "the file says that {} is {written}, and the archives bring {found}",
-                software.name
-            ),
-            format!("change or remove {}, or use another archive", software.key),
-        )
+/// Where the file says another version of etcd, containerd or CoreDNS, in this order, than what is brought. Patches may
+/// differ; nothing is decided by them.
+pub(crate) fn contradictions(
+    cluster: &Cluster,
+    brought: [Option<Release>; 3],
+    by: &str,
+) -> Vec<Problem> {
+    let all = ALL[1..].iter().zip(brought).zip(written(cluster));
+    all.filter_map(|((software, found), written)| {
+        let (found, written) = found.zip(written)?;
+        let is_other = (found.major, found.minor) != (written.major, written.minor);
+        is_other.then(|| {
+            Problem::new(
+                format!(
+                    "the file says that {} is {written}, and {by} bring {found}",
+                    software.name
+                ),
+                format!("change or remove {}, or use other packages", software.key),
+            )
+        })
     })
+    .collect()
 }
 
 /// One version of Kubernetes in all archives.
