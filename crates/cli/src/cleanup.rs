@@ -36,7 +36,7 @@ use crate::{
 pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// Do not ask; as eggo it never asks
+    /// Do not ask; as eggo it does not where -f or --id is given
     #[arg(short, long)]
     yes: bool,
     /// How many machines are worked on at the same time
@@ -115,8 +115,8 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
             (identity, question)
         }
     };
-    // Scripts around eggo run where nobody can answer.
-    let asks = !arguments.yes && !output.is_eggo();
+    // Scripts around eggo run where nobody can answer; but eggo knew no default file for this.
+    let asks = !(arguments.yes || output.is_eggo() && arguments.named.is_given());
     if asks && !agreed(&question)? {
         eprintln!("nothing was changed");
         return Ok(ExitCode::SUCCESS);

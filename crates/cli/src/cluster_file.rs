@@ -80,6 +80,11 @@ impl Given {
 }
 
 impl Named {
+    /// Whether the user said which cluster, rather than leaving it to the default file.
+    pub(crate) fn is_given(&self) -> bool {
+        self.id.is_some() || self.given.file.is_some()
+    }
+
     /// Reads what is needed to reach the machines, and prints all there is to say. Nothing when that is not good.
     pub(crate) async fn read(
         &self,

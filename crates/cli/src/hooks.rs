@@ -66,7 +66,10 @@ impl Flags {
     /// Reads every script before anything is touched.
     pub(crate) fn load(&self, operator: Operator, output: &Output) -> Result<Hooks, Refused> {
         let load = |name: &str, text: &Option<String>| -> Result<Option<CommandHook>, Refused> {
-            let Some(text) = text else { return Ok(None) };
+            // Scripts around eggo hand over what they have, which may be nothing.
+            let Some(text) = text.as_deref().filter(|text| !text.is_empty()) else {
+                return Ok(None);
+            };
             let flag = text.parse().and_then(|flag: HookFlag| flag.load());
             let hook = flag.map_err(|problem| {
                 let remedy = problem.remedy.clone();

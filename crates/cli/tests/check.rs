@@ -218,6 +218,14 @@ install:
         place.codes(0, "check -f deploy.yaml"),
         said(&[("readable-secret", 6), ("readable-secret", 7)])
     );
+
+    // Those of a bastion as well.
+    let text = format!(
+        "{GOOD}bastion: {{host: jump, private-key-path: /nowhere/key, password-file: /nowhere/password}}\n"
+    );
+    place.write("deploy.yaml", &text);
+    let all = [("missing-password-file", 6), ("missing-private-key", 6)];
+    assert_eq!(place.codes(2, "check -f deploy.yaml"), said(&all));
 }
 
 #[test]

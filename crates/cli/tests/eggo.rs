@@ -92,11 +92,16 @@ fn its_own_default_file_comes_first() {
 }
 
 #[test]
-fn cleanup_does_not_ask() {
+fn cleanup_does_not_ask_for_what_is_named() {
     let place = Place::new();
     place.write("lab.yaml", FILE, 0o600);
     place.know("lab");
     let (code, _, stderr) = place.run("hatchery cleanup -f lab.yaml");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("--yes"), "{stderr}");
+    // eggo had no default file for this: nobody's cluster goes by a word too few.
+    place.write(".eggo/deploy.yaml", FILE, 0o600);
+    let (code, _, stderr) = place.run("eggo cleanup");
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("--yes"), "{stderr}");
     // The machine does not answer, so that nothing is cleaned; but it was tried.
@@ -151,5 +156,10 @@ fn scripts_are_judged_before_anything_is_touched() {
             }
         }
     }
+    // A variable that is empty asks for nothing, as with eggo.
+    let (_, _, stderr) = place.run("eggo deploy -f none.yaml --cluster-prehook ");
+    assert!(stderr.contains("cannot read none.yaml"), "{stderr}");
+    let (_, _, stderr) = place.run("eggo deploy -f lab.yaml --prehook ");
+    assert!(!stderr.contains("--prehook"), "{stderr}");
     assert!(!place.path(".hatchery/clusters/lab").exists());
 }

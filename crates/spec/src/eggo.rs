@@ -6,7 +6,7 @@ pub(crate) mod item_names;
 mod items;
 mod network;
 mod packages;
-mod settings;
+pub(crate) mod settings;
 
 use crate::cluster::Dialect;
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -162,14 +162,30 @@ fn secrets(access: &AccessDraft) -> impl Iterator<Item = Reference> + '_ {
     let passwords = [&access.password, &access.sudo_password];
     let files = passwords.into_iter().filter_map(|field| {
         let given = field.given()?;
-        let Password::File(path) = &given.value else {
-            return None;
-        };
-        Some(Reference {
-            path: path.to_string(),
-            purpose: Purpose::PasswordFile,
-            span: given.span,
+        password_file(&given.value, given.span)
+    });
+    let jumps = access.bastions.given().into_iter().flat_map(|given| {
+        given.value.iter().flat_map(|jump| {
+            let key = jump.private_key.as_ref().map(|path| Reference {
+                path: path.to_string(),
+                purpose: Purpose::PrivateKey,
+                span: given.span,
+            });
+            let password = jump.password.as_ref();
+            let file = password.and_then(|password| password_file(password, given.span));
+            key.into_iter().chain(file)
         })
     });
-    key.into_iter().chain(files)
+    key.into_iter().chain(files).chain(jumps)
+}
+
+fn password_file(password: &Password, span: Span) -> Option<Reference> {
+    let Password::File(path) = password else {
+        return None;
+    };
+    Some(Reference {
+        path: path.to_string(),
+        purpose: Purpose::PasswordFile,
+        span,
+    })
 }

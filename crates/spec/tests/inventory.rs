@@ -283,6 +283,29 @@ fn a_bastion_is_on_the_way_to_all_others() {
             .collect();
         assert_eq!(way, ["ops@10.9.0.1:2200"]);
     }
+    // A password that the machines have is not the bastion's; one of its own or of its group is.
+    for (vars, bastion, known) in [
+        ("", "hosts: {jump: {}}", false),
+        ("", "hosts: {jump: {ansible_password: own}}", true),
+        (
+            "",
+            "hosts: {jump: {}}\n      vars: {ansible_password: own}",
+            true,
+        ),
+        ("ansible_password: shared\n", "hosts: {jump: {}}", false),
+        (
+            "ansible_password: shared\n",
+            "hosts: {jump: {ansible_password: own}}",
+            true,
+        ),
+    ] {
+        let hosts = HOSTS.replacen("all:\n", "all:\n  vars: {ansible_ssh_pass: theirs}\n", 1);
+        assert_ne!(hosts, HOSTS);
+        let hosts = format!("{hosts}    bastion:\n      {bastion}\n");
+        let cluster = self::cluster(&hosts, &format!("{VARS}{vars}"));
+        let way = &cluster.machines()[0].access.bastions[0];
+        assert_eq!(way.password.is_some(), known, "{vars}{bastion}");
+    }
     let itself = format!("{HOSTS}    bastion: {{hosts: {{node4: }}}}\n");
     let cluster = self::cluster(&itself, VARS);
     let direct: Vec<_> = cluster

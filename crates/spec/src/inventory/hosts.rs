@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::groups::Entry;
 use super::roles::Roles;
 use super::{Reader, jump, template};
 use crate::cluster::{Jump, Password};
@@ -32,7 +33,7 @@ const SUDO: [&str; 3] = [
 const KEY: [&str; 2] = ["ansible_ssh_private_key_file", "ansible_private_key_file"];
 const ARGUMENTS: [&str; 2] = ["ansible_ssh_extra_args", "ansible_ssh_common_args"];
 
-impl Reader<'_, '_> {
+impl<'t> Reader<'_, 't> {
     /// Every host once, into the list of each of its roles.
     pub(super) fn machines(&mut self, roles: &Roles) {
         self.draft.hosts_incomplete = roles.incomplete;
@@ -167,13 +168,23 @@ impl Reader<'_, '_> {
 
     /// A password is any text, and never part of a message.
     fn password(&mut self, host: usize, names: &[&str]) -> Field<Password> {
-        let found = names.iter().find_map(|name| {
-            let entry = self.scope.of_host(host, name)?;
-            (!entry.node.is_null()).then_some(entry)
-        });
-        let Some(entry) = found else {
-            return Field::Absent;
-        };
+        let mut found = names.iter().map(|name| self.scope.of_host(host, name));
+        match found.find_map(|entry| entry.filter(|entry| !entry.node.is_null())) {
+            Some(entry) => self.password_of(host, entry),
+            None => Field::Absent,
+        }
+    }
+
+    /// One that is not the machines': they may trust each other with it, but not the host on the way.
+    fn bastion_password(&mut self, host: usize) -> Field<Password> {
+        let mut found = PASSWORD.iter().map(|name| self.scope.only_of(host, name));
+        match found.find_map(|entry| entry.filter(|entry| !entry.node.is_null())) {
+            Some(entry) => self.password_of(host, entry),
+            None => Field::Absent,
+        }
+    }
+
+    fn password_of(&mut self, host: usize, entry: Entry<'t>) -> Field<Password> {
         if let Some(password) = entry.node.text().and_then(template::password) {
             return Field::Given(Spanned::new(password, entry.node.span));
         }
@@ -267,7 +278,7 @@ impl Reader<'_, '_> {
         };
         let port = self.of_host(host, &PORT, "bad-port", Port::parse);
         let user = self.of_host(host, &USER, "bad-user", user);
-        let password = self.password(host, &PASSWORD);
+        let password = self.bastion_password(host);
         let private_key = self.of_host(host, &KEY, "bad-path", KeyPath::parse);
         let host_key = self.of_host(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse);
         self.draft.access.bastions = match (way, &port, &user) {

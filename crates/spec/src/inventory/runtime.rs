@@ -4,6 +4,7 @@ use super::Reader;
 use crate::cluster::RuntimeKind;
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
+use crate::eggo::settings::registry_name;
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{Host, Mismatch, Port};
@@ -67,7 +68,7 @@ impl Reader<'_, '_> {
                 continue;
             }
             let prefix = match item.get("prefix") {
-                Some(node) => value(node, "bad-registry", registry, self.diagnostics),
+                Some(node) => value(node, "bad-registry", mirrored, self.diagnostics),
                 None => Field::Absent,
             };
             let Field::Given(prefix) = prefix else {
@@ -105,13 +106,18 @@ impl Reader<'_, '_> {
             let insecure = Spanned::new(name.to_owned(), host.span);
             self.draft.insecure_registries.push(insecure);
         }
-        if bare(&prefix.value) == name {
+        if prefix.value == name {
             return;
         }
-        let registry = bare(&prefix.value).to_owned();
-        let registry = Spanned::new(registry, prefix.span);
-        self.draft.named_mirrors.push((registry, host));
+        self.draft.named_mirrors.push((prefix.clone(), host));
     }
+}
+
+/// What mirrors stand in for, as it stands in an image's name. It may be written as a URL, but a part of a registry has no
+/// mirrors of its own.
+fn mirrored(text: &str) -> Result<String, Mismatch> {
+    let name = text.split_once("://").map_or(text, |(_, rest)| rest);
+    registry_name(name.trim_end_matches('/'))
 }
 
 /// A registry without `http://` and path.

@@ -53,12 +53,28 @@ impl<'g, 't> Scope<'g, 't> {
 
     /// The value that a host sees.
     pub(super) fn of_host(&self, host: usize, name: &str) -> Option<Entry<'t>> {
-        let own = || {
-            let mut places = self.groups.hosts[host].vars.iter().rev();
-            places.find_map(|place| self.groups.host_vars[*place].get(name))
-        };
-        let found = self.file.get(name).or_else(own);
-        found.or_else(|| self.inherited[host].get(name)).copied()
+        let found = self.file.get(name).copied();
+        let found = found.or_else(|| self.in_entry_of(host, name));
+        found.or_else(|| self.inherited[host].get(name).copied())
+    }
+
+    /// The value that this host sees and no other host of the cluster: its own, or that of a group of its own.
+    pub(super) fn only_of(&self, host: usize, name: &str) -> Option<Entry<'t>> {
+        let others = || self.members.iter().filter(|member| **member != host);
+        self.in_entry_of(host, name).or_else(|| {
+            let seen = self.of_host(host, name)?;
+            let is_same = |other: Entry<'t>| std::ptr::eq(other.node, seen.node);
+            let mut shared = others().filter_map(|other| self.of_host(*other, name));
+            (!shared.any(is_same)).then_some(seen)
+        })
+    }
+
+    /// The value that stands in the host's own entry.
+    fn in_entry_of(&self, host: usize, name: &str) -> Option<Entry<'t>> {
+        let mut places = self.groups.hosts[host].vars.iter().rev();
+        places
+            .find_map(|place| self.groups.host_vars[*place].get(name))
+            .copied()
     }
 
     /// The value that the cluster's hosts see; they must agree.

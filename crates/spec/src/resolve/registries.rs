@@ -1,6 +1,6 @@
 //! From which mirrors the images of a registry come, and what a runtime can make of that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::RelatedTo as _;
 use crate::cluster::{DOCKER_HUB, Registries, RuntimeKind};
@@ -19,9 +19,7 @@ pub(super) fn derive(draft: &Draft) -> Registries {
     let mut mirrors: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |registry: &str, mirror: &str| {
         let known = mirrors.entry(registry.to_owned()).or_default();
-        if !known.iter().any(|one| one == mirror) {
-            known.push(mirror.to_owned());
-        }
+        known.push(mirror.to_owned());
     };
     let pause = pause_registry(draft);
     for mirror in &draft.registry_mirrors {
@@ -32,6 +30,9 @@ pub(super) fn derive(draft: &Draft) -> Registries {
     }
     for (registry, mirror) in &draft.named_mirrors {
         add(&registry.value, &mirror.value);
+    }
+    for all in mirrors.values_mut() {
+        *all = super::distinct(std::mem::take(all).into_iter());
     }
     Registries {
         mirrors,
@@ -51,12 +52,11 @@ pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
         return;
     }
     let name = runtime.as_str();
-    let mut told: Vec<&str> = Vec::new();
+    let mut told: HashSet<&str> = HashSet::new();
     for (registry, _) in &draft.named_mirrors {
-        if registry.value == DOCKER_HUB || told.contains(&registry.value.as_str()) {
+        if registry.value == DOCKER_HUB || !told.insert(&registry.value) {
             continue;
         }
-        told.push(&registry.value);
         let message = format!(
             "{name} has mirrors of {DOCKER_HUB} only, not of {}",
             registry.value

@@ -272,6 +272,12 @@ fn values_of_the_cluster() {
     );
     assert_eq!(vars("prefix: docker.io", "prefix: quay.io"), [""; 0]);
     assert_eq!(
+        vars("prefix: docker.io", "prefix: https://quay.io/"),
+        [""; 0]
+    );
+    let part = vars("prefix: docker.io", "prefix: quay.io/team");
+    assert_eq!(part.len(), 1, "{part:?}");
+    assert_eq!(
         vars("prefix: docker.io", "other: docker.io"),
         ["missing-key group_vars.yml:15:5"]
     );

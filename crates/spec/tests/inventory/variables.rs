@@ -260,6 +260,13 @@ fn manifests_mirrors_and_passwords_from_elsewhere() {
         "containerd_registries_mirrors: [{prefix: 'a:5000', mirrors: [{host: 'http://a:5000', skip_verify: true}]}]\n",
     );
     assert_eq!(at(&own, "/runtime/registries/insecure/0"), "a:5000");
+    let hub = vars(
+        "containerd_registries_mirrors: [{prefix: 'https://registry-1.docker.io', mirrors: [{host: https://b.example.org}]}]\n",
+    );
+    assert_eq!(
+        at(&hub, "/runtime/registries/mirrors/docker.io/0"),
+        "https://b.example.org"
+    );
     let other = vars(
         "containerd_registries_mirrors: [{prefix: quay.io, mirrors: [{host: https://a.example.org}]}]\n",
     );
