@@ -64,7 +64,7 @@ impl Launcher {
         let (output, reason) = (child.stdout.take(), child.stderr.take());
         // Read beside the wait: a program that prints much would otherwise wait for us.
         let output = thread::spawn(move || read_at_most(output, OUTPUT_LIMIT));
-        let reason = thread::spawn(move || read_at_most(reason, REASON_LIMIT));
+        let reason = thread::spawn(move || first_of(reason, REASON_LIMIT));
         let ended = wait(&mut child, time_limit);
         let Some(status) = ended.map_err(|error| error.to_string())? else {
             return Err(format!("it did not end within {} s", time_limit.as_secs()));
@@ -102,6 +102,16 @@ fn read_at_most(stream: Option<impl io::Read>, limit: u64) -> Vec<u8> {
         // What was said before a failure counts too.
         let _ = stream.take(limit).read_to_end(&mut bytes);
     }
+    bytes
+}
+
+/// The first bytes; what follows is read and dropped, since a program whose complaints nobody reads is ended for them.
+fn first_of(stream: Option<impl io::Read>, limit: u64) -> Vec<u8> {
+    let Some(mut stream) = stream else {
+        return Vec::new();
+    };
+    let bytes = read_at_most(Some(&mut stream), limit);
+    let _ = io::copy(&mut stream, &mut io::sink());
     bytes
 }
 
@@ -209,6 +219,15 @@ mod tests {
         assert!(says("exit 3", long).unwrap_err().contains('3'));
         let much = says("while :; do echo much; done", long);
         assert!(much.is_err(), "it is ended when nobody reads any more");
+    }
+
+    #[test]
+    fn complaints_keep_no_program_from_its_version() {
+        let script = "i=0; while [ $i -lt 1000 ]; do echo much >&2; i=$((i+1)); done; echo v1.30.1";
+        assert_eq!(
+            says(script, Duration::from_secs(10)).as_deref(),
+            Ok("v1.30.1\n")
+        );
     }
 
     #[test]

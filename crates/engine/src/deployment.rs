@@ -162,7 +162,7 @@ pub async fn survey(
     if !problems.is_empty() {
         return Err(Refusal::Packages(problems));
     }
-    let offered = ask_repositories(cluster, &machines, &sites).await?;
+    let offered = ask_repositories(cluster, &machines, &sites, &replies).await?;
     let versions = resolve(cluster, learned.versions, offered).map_err(Refusal::Packages)?;
     request.compare(Some(&versions), &observed)?;
     let images = images(sites.values().map(|(_, installation)| installation));
@@ -264,10 +264,12 @@ async fn ask_repositories(
     cluster: &Cluster,
     machines: &[Machine],
     sites: &BTreeMap<usize, (Facts, Installation)>,
+    replies: &[Reply],
 ) -> Result<package::Versions, Refusal> {
-    let installations = sites.iter().map(|(place, (facts, installation))| {
+    let installations = sites.iter().filter_map(|(place, (facts, installation))| {
         let kind = PackageKind::from(facts.package_manager);
-        (*place, kind, installation)
+        let (_, managed) = replies[*place].as_ref().ok()?;
+        Some((*place, kind, managed, installation))
     });
     let questions = repository::questions(installations);
     let questions = questions.into_iter().map(|(place, names)| async move {

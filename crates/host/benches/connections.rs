@@ -52,7 +52,7 @@ fn main() {
         });
     }
     let count = env::var("HATCHERY_BENCH_MACHINES").map_or(1000, |text| text.parse().unwrap());
-    let mut others = Others::begin(count);
+    let others = Others::begin(count);
     let home = tempfile::tempdir().unwrap();
     let known_hosts = home.path().join("known_hosts");
     let hard = getrlimit(Resource::Nofile).maximum;
@@ -67,8 +67,6 @@ fn main() {
     // Where the hard limit is no higher, connections have to make room for each other.
     limit(USUAL, Some(USUAL));
     runtime.block_on(round("not to be raised", count, others.port, &known_hosts));
-    others.child.kill().unwrap();
-    others.child.wait().unwrap();
 }
 
 fn limit(current: u64, maximum: Option<u64>) {
@@ -93,6 +91,14 @@ impl Others {
         output.read_line(&mut line).unwrap();
         let port = line.trim().parse().unwrap();
         Self { child, port }
+    }
+}
+
+impl Drop for Others {
+    /// Also when a measurement fails: the servers would wait for ever.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

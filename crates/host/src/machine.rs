@@ -22,7 +22,11 @@ use std::{
 };
 
 use futures::FutureExt as _;
-use tokio::{io::AsyncReadExt as _, sync::Mutex, time::timeout};
+use tokio::{
+    io::AsyncReadExt as _,
+    sync::Mutex,
+    time::{timeout, timeout_at},
+};
 
 pub(crate) use self::managed::{END as MANAGED_END, is_certificate};
 use self::progress::{Progress, lacking, step_title};
@@ -350,17 +354,25 @@ impl Machine {
 
     /// Connects again, as often as it takes until the deadline.
     async fn reconnect(&self, end: Instant) -> Result<(), Error> {
-        self.disconnect().await;
-        let mut pause = Duration::from_millis(200);
-        loop {
-            match self.connection().await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.may_pass() && Instant::now() + pause < end => {
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(5));
+        let begin = Instant::now();
+        let connecting = async {
+            self.disconnect().await;
+            let mut pause = Duration::from_millis(200);
+            loop {
+                match self.connection().await {
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.may_pass() && Instant::now() + pause < end => {
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(Duration::from_secs(5));
+                    }
+                    Err(error) => return Err(Error::transport(error)),
                 }
-                Err(error) => return Err(Error::transport(error)),
             }
+        };
+        // One attempt may take minutes where the way leads over bastions.
+        match timeout_at(end.into(), connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(self.late(begin.elapsed(), "connecting again")),
         }
     }
 
@@ -534,3 +546,5 @@ impl Machine {
 
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod lost_tests;

@@ -16,7 +16,8 @@ use hatchery_host::transport::{
     Connector as _, Error,
     ssh::{Bastions, HostKey, Patience, Ssh, host_keys::Mismatch},
 };
-use loopback::{PASSWORD, Questions, machines, nothing_to_do, servers, target};
+use loopback::{PASSWORD, Questions, address, machines, nothing_to_do, servers, target};
+use tokio::{io::AsyncWriteExt as _, net::TcpListener, time::timeout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_machines_than_connections() {
@@ -41,6 +42,43 @@ async fn more_machines_than_connections() {
     assert!(peak < MACHINES / 2, "{peak} connections at once");
     // The first of them is reached again.
     all[0].facts(Duration::from_secs(120)).await.unwrap();
+}
+
+/// A server that says who it is and nothing more.
+async fn banner_only(number: usize) -> u16 {
+    let listener = TcpListener::bind((address(number), 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(b"SSH-2.0-Silent\r\n").await.unwrap();
+            silent.push(stream);
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_falls_silent_gives_its_place_back() {
+    let silent = banner_only(1).await;
+    let port = servers(1, Questions::default()).await;
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("known_hosts");
+    let bastions = Bastions::with_room(1);
+    let patience = Patience {
+        handshake: Duration::from_millis(500),
+        ..Patience::default()
+    };
+    let connect = |port| Ssh::new(target(1, port, &file), patience.clone(), bastions.clone());
+    let error = connect(silent).connect().await.err().expect("let in");
+    assert!(matches!(error, Error::Deadline { .. }), "{error:?}");
+    // Also where whoever wanted the connection is gone before the deadline.
+    let silent = connect(silent);
+    let left = timeout(Duration::from_millis(200), silent.connect()).await;
+    assert!(left.is_err(), "the deadline came first");
+    let patient = Ssh::new(target(1, port, &file), Patience::default(), bastions);
+    let next = timeout(Duration::from_secs(10), patient.connect()).await;
+    next.expect("there is still no room").unwrap();
 }
 
 async fn login(prompts: &[&'static str]) -> (Option<Error>, Vec<String>) {

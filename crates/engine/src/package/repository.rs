@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hatchery_host::operation::{Operation, PackageName, PackageSource, Packages};
+use hatchery_host::{
+    machine::Managed,
+    operation::{Operation, PackageName, PackageSource, Packages},
+};
 use hatchery_spec::{
     cluster::Machine,
     value::{Release, Version},
@@ -16,18 +19,23 @@ use super::{
 };
 use crate::name_list::NameList;
 
-/// What to ask one machine, by its place: each package once for each kind of package manager.
+/// What to ask one machine, by its place: each package once for each kind of package manager, of a machine that has it
+/// and of one that gets it. Repositories may have moved on since the first were installed.
 pub fn questions<'a>(
-    installations: impl Iterator<Item = (usize, PackageKind, &'a Installation)>,
+    installations: impl Iterator<Item = (usize, PackageKind, &'a Managed, &'a Installation)>,
 ) -> Vec<(usize, Vec<PackageName>)> {
     let mut asked = BTreeSet::new();
     let mut questions = Vec::new();
-    for (place, kind, installation) in installations {
+    for (place, kind, managed, installation) in installations {
+        let is_deb = kind == PackageKind::Deb;
+        // A package that was there before the machine was the cluster's is not in its record.
+        let is_held = managed.cluster.is_some();
+        let mut is_new = |name: &PackageName| {
+            let is_recorded = is_recorded(managed, name);
+            matters(name) && asked.insert((is_deb, is_held, is_recorded, name.as_str().to_owned()))
+        };
         let listed = installation.operations.iter().flat_map(from_repository);
-        let new: Vec<_> = listed
-            .filter(|name| matters(name) && asked.insert((kind == PackageKind::Deb, name.as_str())))
-            .cloned()
-            .collect();
+        let new: Vec<_> = listed.filter(|name| is_new(name)).cloned().collect();
         if !new.is_empty() {
             questions.push((place, new));
         }
@@ -101,6 +109,11 @@ fn from_repository(operation: &Operation) -> &[PackageName] {
     }
 }
 
+fn is_recorded(managed: &Managed, name: &PackageName) -> bool {
+    let mut resources = managed.resources.iter();
+    resources.any(|one| one.kind == "package" && one.name == name.as_str())
+}
+
 fn matters(name: &PackageName) -> bool {
     [&KUBERNETES, &ETCD, &CONTAINERD, &COREDNS]
         .iter()
@@ -109,6 +122,8 @@ fn matters(name: &PackageName) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hatchery_host::machine::ManagedResource;
+
     use super::{super::tests::forge, *};
 
     const FILE: &str = "cluster-id: demo\nmasters: [{name: m0, ip: 10.201.1.11}]\n\
@@ -130,34 +145,76 @@ mod tests {
         versions(&answers)
     }
 
-    #[test]
-    fn each_package_is_asked_for_once() {
-        let package = |names: &[&str]| Installation {
-            operations: vec![Operation::Packages(Packages {
-                source: PackageSource::Repository(
-                    names
-                        .iter()
-                        .map(|name| PackageName::new(*name).unwrap())
-                        .collect(),
-                ),
-            })],
+    fn packages(names: &[&str]) -> Installation {
+        let names = names.iter().map(|name| PackageName::new(*name).unwrap());
+        let source = PackageSource::Repository(names.collect());
+        Installation {
+            operations: vec![Operation::Packages(Packages { source })],
             ..Installation::default()
+        }
+    }
+
+    /// A machine of the cluster on which Hatchery installed these.
+    fn held(names: &[&str]) -> Managed {
+        let package = |name: &&str| ManagedResource {
+            kind: "package".into(),
+            name: (*name).into(),
+            state: None,
+            size: None,
+            put: None,
+            text: None,
+            owners: vec!["worker".into()],
         };
-        let master = package(&["kubernetes-master", "etcd", "socat"]);
-        let worker = package(&["kubernetes-kubelet", "containerd"]);
-        let (deb, rpm) = (PackageKind::Deb, PackageKind::Rpm);
-        let machines = [
-            (0, deb, &master),
-            (1, deb, &master),
-            (2, deb, &worker),
-            (3, rpm, &worker),
-        ];
-        let questions = questions(machines.into_iter());
-        let shown: Vec<_> = questions
+        Managed {
+            cluster: Some(("c1".into(), "demo".into())),
+            resources: names.iter().map(package).collect(),
+        }
+    }
+
+    /// The places of machines, each with the number of packages that it is asked for.
+    fn asked(machines: &[(PackageKind, &Managed, &Installation)]) -> Vec<String> {
+        let machines = machines.iter().enumerate();
+        questions(machines.map(|(place, (kind, managed, all))| (place, *kind, *managed, *all)))
             .iter()
             .map(|(place, names)| format!("{place} {}", names.len()))
-            .collect();
-        assert_eq!(shown, ["0 2", "2 2", "3 2"]);
+            .collect()
+    }
+
+    #[test]
+    fn each_package_is_asked_for_once() {
+        let master = packages(&["kubernetes-master", "etcd", "socat"]);
+        let worker = packages(&["kubernetes-kubelet", "containerd"]);
+        let (deb, rpm) = (PackageKind::Deb, PackageKind::Rpm);
+        let new = Managed::default();
+        let machines = [
+            (deb, &new, &master),
+            (deb, &new, &master),
+            (deb, &new, &worker),
+            (rpm, &new, &worker),
+        ];
+        assert_eq!(asked(&machines), ["0 2", "2 2", "3 2"]);
+    }
+
+    #[test]
+    fn a_machine_that_has_a_package_and_one_that_gets_it_are_both_asked() {
+        let worker = packages(&["kubernetes-kubelet", "containerd"]);
+        let rpm = PackageKind::Rpm;
+        let new = Managed::default();
+        // Its containerd was there before Hatchery came, and is left at its version.
+        let old = held(&["kubernetes-kubelet"]);
+        let machines = [(rpm, &old, &worker), (rpm, &new, &worker)];
+        assert_eq!(asked(&machines), ["0 2", "1 2"]);
+        let machines = [(rpm, &new, &worker), (rpm, &old, &worker)];
+        assert_eq!(asked(&machines), ["0 2", "1 2"]);
+        // The machine is held, but its last deployment did not come as far as the packages.
+        let begun = held(&[]);
+        let machines = [
+            (rpm, &begun, &worker),
+            (rpm, &begun, &worker),
+            (rpm, &old, &worker),
+            (rpm, &old, &worker),
+        ];
+        assert_eq!(asked(&machines), ["0 2", "2 1"]);
     }
 
     #[test]

@@ -288,7 +288,7 @@ fn releases(
         };
         if architecture::own() == Some(arch) {
             asked.push((number, file, software.flag));
-        } else {
+        } else if number > 0 || cluster.kubernetes_version.is_none() {
             let reason = format!("it is for {arch}, which this machine cannot run");
             unknown.push((number, not_told(file, reason, software)));
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, future::BoxFuture};
 
+mod attempt;
 mod authentication;
 mod bastions;
 mod channel;

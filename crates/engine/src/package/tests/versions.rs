@@ -267,3 +267,33 @@ fn programs_that_cannot_run_here_are_not_known() {
     let learned = learn(&place, &cluster).unwrap();
     assert_eq!(shown(&learned.versions), ["1.30.1", "-", "2.0.1", "-"]);
 }
+
+#[test]
+fn what_the_file_says_of_kubernetes_is_known_for_another_processor() {
+    let foreign = match own() {
+        Arch::Amd64 => Arch::Arm64,
+        _ => Arch::Amd64,
+    };
+    let unknown = |more: &str| {
+        let cluster = parse(&format!(
+            "cluster-id: demo\nruntime: containerd\n{more}\
+             masters: [{{name: m0, ip: 10.201.1.11, arch: {foreign}}}]\n\
+             workers: [{{name: m0, ip: 10.201.1.11}}]\n\
+             install:\n  package-source: {{type: tar.gz, srcpath: {{{foreign}: a.tar.gz}}}}\n{PROGRAMS}\n"
+        ));
+        let place = Place::new();
+        let forge = Forge::new()
+            .file("bin/kubelet", elf(foreign))
+            .file("bin/etcd", elf(foreign))
+            .file("bin/containerd", elf(foreign))
+            .file("bin/coredns", elf(foreign));
+        fs::write(place.0.path().join("a.tar.gz"), forge.gzip()).unwrap();
+        let unknown = learn(&place, &cluster).unwrap().unknown;
+        unknown.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let is_kubelet = |told: &String| told.contains("bin/kubelet");
+    assert!(unknown("").iter().any(is_kubelet));
+    let told = unknown("kubernetes-version: 1.30.1\n");
+    assert!(!told.iter().any(is_kubelet), "{told:?}");
+    assert_eq!(told.len(), 3, "{told:?}");
+}

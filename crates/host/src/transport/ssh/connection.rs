@@ -153,7 +153,7 @@ impl SshConnection {
         sockets: &Sockets,
     ) -> Result<Arc<Self>, Error> {
         let session = handshake::session(name, hop, via.as_deref(), patience, sockets);
-        let (mut handle, fate) = session.await?;
+        let (mut handle, fate, attempt) = session.await?;
         let logged_in = authentication::log_in(&mut handle, hop, &fate);
         let late = |_| Error::Deadline {
             host: name.into(),
@@ -163,6 +163,7 @@ impl SshConnection {
         timeout(patience.authentication, logged_in)
             .await
             .map_err(late)??;
+        attempt.succeed();
         Ok(Arc::new(Self {
             handle: Arc::new(handle),
             fate,

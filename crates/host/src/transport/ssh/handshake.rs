@@ -12,6 +12,7 @@ use tokio::{net::TcpStream, time::sleep, time::timeout};
 
 use super::{
     Hop, HostKey, Patience,
+    attempt::Attempt,
     connection::{Fate, SshConnection},
     host_keys::{Mismatch, Place},
     patience::pause,
@@ -81,14 +82,14 @@ pub(super) fn printable(words: &str) -> String {
     words.trim().chars().take(200).map(plain).collect()
 }
 
-/// A session with the machine at the end of `via`, whose key is trusted.
+/// A session with the machine at the end of `via`, whose key is trusted. It ends when the attempt is dropped.
 pub(super) async fn session(
     name: &str,
     hop: &Hop,
     via: Option<&SshConnection>,
     patience: &Patience,
     sockets: &Sockets,
-) -> Result<(Handle<Guard>, Fate), Error> {
+) -> Result<(Handle<Guard>, Fate, Attempt), Error> {
     let fail = |reason: String| Error::Handshake {
         host: name.into(),
         reason,
@@ -110,10 +111,11 @@ pub(super) async fn session(
             port: hop.port,
             fate: fate.clone(),
         };
+        let (beginning, stream) = Attempt::begin(stream);
         let stream = Stalling::new(stream, patience.silence());
         let begun = client::connect_stream(config(&order, patience), stream, guard);
         let failure = match timeout(patience.handshake, begun).await {
-            Ok(Ok(handle)) => return Ok((handle, fate)),
+            Ok(Ok(handle)) => return Ok((handle, fate, beginning)),
             Ok(Err(failure)) => failure,
             Err(_) => {
                 return Err(Error::Deadline {
