@@ -18,7 +18,11 @@ use hatchery_engine::{
     reach::{self, Surroundings},
     state::{self, Claim, Directory, Holder, Key, Lock, Record, Store as _},
 };
-use hatchery_host::{machine::Machine, script::Identity, transport::ssh::Patience};
+use hatchery_host::{
+    machine::{self, Machine},
+    script::Identity,
+    transport::ssh::Patience,
+};
 use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 use serde_json::json;
 use time::OffsetDateTime;
@@ -249,7 +253,7 @@ pub(crate) async fn clean(
     })
     .await;
     let left = nodes.iter().zip(&results);
-    left.filter(|(_, cleaned)| !is_clean(cleaned))
+    left.filter(|(_, cleaned)| !cleanup::is_clean(cleaned))
         .map(|(node, cleaned)| Left {
             name: node.name.to_string(),
             address: node.address,
@@ -327,12 +331,11 @@ fn last_lines(id: &Name, left: &[Left], is_gone: bool) -> String {
     }
 }
 
-fn is_clean(cleaned: &Cleaned) -> bool {
-    cleaned.as_ref().is_ok_and(|undone| undone.left.is_empty())
-}
-
 fn describe(cleaned: &Cleaned) -> String {
     match cleaned {
+        Err(machine::Error::Held { cluster, name, .. }) => {
+            format!("serves another cluster, {name} ({cluster}); nothing of this one is there")
+        }
         Err(error) => match error.remedy() {
             Some(remedy) => format!("{error}\n          {remedy}"),
             None => error.to_string(),
@@ -355,7 +358,7 @@ fn document(name: &str, cleaned: &Cleaned, at: f64) -> serde_json::Value {
     let mut document = json!({
         "event": "cleaned",
         "machine": name,
-        "ok": is_clean(cleaned),
+        "ok": cleanup::is_clean(cleaned),
         "seconds": at,
     });
     match cleaned {
@@ -366,10 +369,41 @@ fn document(name: &str, cleaned: &Cleaned, at: f64) -> serde_json::Value {
             let left = left.map(|left| json!({"what": left.resource, "why": left.reason}));
             document["left"] = left.collect();
         }
+        Err(machine::Error::Held { cluster, name, .. }) => {
+            document["servesAnother"] = json!({"id": cluster, "name": name});
+        }
         Err(error) => {
             document["reason"] = error.to_string().into();
             document["remedy"] = json!(error.remedy());
         }
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_another_cluster_is_told_to_be_clean() {
+        let held = Err(machine::Error::Held {
+            host: "m0".into(),
+            cluster: "a1".into(),
+            name: "prod".into(),
+        });
+        assert_eq!(
+            describe(&held),
+            "serves another cluster, prod (a1); nothing of this one is there"
+        );
+        assert_eq!(
+            document("m0", &held, 1.5),
+            json!({
+                "event": "cleaned",
+                "machine": "m0",
+                "ok": true,
+                "seconds": 1.5,
+                "servesAnother": {"id": "a1", "name": "prod"},
+            })
+        );
+    }
 }

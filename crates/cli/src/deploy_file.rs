@@ -10,9 +10,9 @@ use std::{
 use hatchery_engine::{authorities, state::Directory};
 use hatchery_sandbox::files;
 use hatchery_spec::{
-    Diagnostic, Input, Purpose, Reading, Reference,
+    Diagnostic, Input, Need, Purpose, Reading, Reference,
     inventory::{self, Files},
-    read,
+    read_for,
     source::SIZE_LIMIT,
 };
 use time::OffsetDateTime;
@@ -63,7 +63,8 @@ pub(crate) enum Use<'a> {
     /// To make the cluster: every file that it names is needed. A cluster that is known to this home of Hatchery has
     /// some of it already.
     Everything(Option<&'a Path>),
-    /// To reach the machines: archives may be gone.
+    /// To reach the machines: archives may be gone, and what is said of packages and settings may break rules that are newer
+    /// than the cluster.
     Access,
 }
 
@@ -81,13 +82,20 @@ pub(crate) fn look(
 
 /// The same for files that were read.
 pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
+    let need = match purpose {
+        Use::Everything(_) => Need::Everything,
+        Use::Access => Need::Access,
+    };
     let mut reading = match vars {
-        None => read(file.input()),
-        Some(vars) => inventory::read(Files {
-            hosts: file.input(),
-            vars: Some(vars.input()),
-            id: None,
-        }),
+        None => read_for(file.input(), need),
+        Some(vars) => {
+            let files = Files {
+                hosts: file.input(),
+                vars: Some(vars.input()),
+                id: None,
+            };
+            inventory::read_for(files, need)
+        }
     };
     let state = match (purpose, &reading.cluster) {
         (Use::Everything(home), Some(cluster)) => {

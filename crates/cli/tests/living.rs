@@ -185,6 +185,55 @@ fn a_record_of_an_earlier_release_is_completed_by_its_file() {
     assert_eq!(home.record(), record);
 }
 
+/// The record of a release before claims, beside a file that it took and that breaks rules of today.
+#[test]
+fn rules_that_are_newer_than_a_cluster_do_not_lock_it_up() {
+    let record =
+        format!("{{\"uid\": \"{ID}\", \"name\": \"lab\", \"created\": \"2027-01-15T08:00:00Z\"}}");
+    let machines = list(&["m0"], &["w0"]);
+    let broken = [
+        "install: {addition: {master: [{name: 'http://mirror/a.yaml', type: yaml}]}}\n",
+        "network: {plugin: calico, plugin-args: {IPIP: Always}}\n",
+        "kubernetes-version: '1.2'\n",
+        "registry-mirrors: ['no mirror']\n",
+    ];
+    for broken in broken {
+        let file = format!("{machines}{broken}");
+        let home = Home::new(&record, &file);
+        fs::write(home.state("admin.conf"), "").unwrap();
+        // The file itself is not good for a cluster any more.
+        let (code, said) = home.run("deploy", Some(&home.file(&file)));
+        assert!(code == 2 && said.contains("error["), "{said}");
+        // A corrected one is only stopped by machines that do not answer.
+        let corrected = home.file(&machines);
+        for command in ["plan", "deploy"] {
+            let (code, said) = home.run(command, Some(&corrected));
+            assert!(
+                code == 1 && said.contains("m0: cannot be reached"),
+                "{command} {broken}: {said}"
+            );
+        }
+        let (code, said) = home.run("list", None);
+        assert!(
+            code == 0 && said.contains("0/2 reached"),
+            "{broken}: {said}"
+        );
+        for (arguments, file) in [
+            ("cleanup --yes --id lab", None),
+            ("cleanup --yes", Some(home.file(&file))),
+        ] {
+            let (code, said) = home.run(arguments, file.as_deref());
+            assert_eq!(code, 3, "{arguments} {broken}: {said}");
+            assert!(said.contains("not clean: m0, w0\n"), "{said}");
+            assert!(said.contains("warning["), "it is told nevertheless: {said}");
+        }
+    }
+    // Without a way to the machines there is nothing that could be done.
+    let home = Home::new(&record, &machines.replace("port: 1", "port: x"));
+    let (code, said) = home.run("cleanup --yes --id lab", None);
+    assert!(code == 2 && said.contains("error[bad-port]"), "{said}");
+}
+
 #[test]
 fn cleanup_visits_what_the_file_leaves_out_and_forgets_only_when_told() {
     let home = Home::up(&["m0"], &["w0", "w1"]);

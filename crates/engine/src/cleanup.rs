@@ -7,6 +7,7 @@ use hatchery_host::{
     machine::{Error, Machine, Managed, Undone},
     path::Word,
     script::Identity,
+    transport::{Error as Transport, Unreachable},
 };
 use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 
@@ -47,15 +48,30 @@ pub fn machines<'a, 'c>(
     }
 }
 
-/// Whether a machine could not be cleaned because nothing answers where it was. One that is there and refuses, or that
-/// was lost on the way, is not missing; nor is one behind a bastion that is away.
+/// Whether a machine could not be cleaned because nothing at all is where it was. Whatever answers, if only by refusing the
+/// connection, may be the machine while it boots or is overloaded: forgotten, it would run on without anybody who has its
+/// keys. Nor is one missing behind a bastion that is away.
 pub fn is_missing(cleaned: &Cleaned) -> bool {
-    cleaned.as_ref().is_err_and(is_unanswered)
+    let Err(Error::Transport {
+        source: Transport::Unreachable { reason, .. },
+    }) = cleaned
+    else {
+        return false;
+    };
+    *reason != Unreachable::Refused
 }
 
-/// Whether nothing answers where the machine was, so that nothing was done there.
+/// Whether a machine has nothing of the cluster: all was put back, or it serves another one today. A machine is held by one
+/// cluster at a time, by an id that no other has, so another's has nothing of ours.
+pub fn is_clean(cleaned: &Cleaned) -> bool {
+    match cleaned {
+        Ok(undone) => undone.left.is_empty(),
+        Err(error) => matches!(error, Error::Held { .. }),
+    }
+}
+
+/// Whether the machine did not let anybody in, so that nothing was done there.
 pub fn is_unanswered(error: &Error) -> bool {
-    use hatchery_host::transport::Error as Transport;
     let Error::Transport { source } = error else {
         return false;
     };
@@ -227,32 +243,64 @@ mod tests {
         assert_eq!(names(&longer, Some(&made)).unwrap(), ["m0", "m9", "m1"]);
     }
 
+    fn unreachable(reason: Unreachable) -> Transport {
+        Transport::Unreachable {
+            host: "m0".into(),
+            address: "10.0.0.1:22".into(),
+            reason,
+        }
+    }
+
+    fn held_by_another() -> Error {
+        Error::Held {
+            host: "m0".into(),
+            cluster: "a1".into(),
+            name: "prod".into(),
+        }
+    }
+
     #[test]
     fn only_a_machine_where_nothing_answers_is_missing() {
-        use hatchery_host::transport::{self, Unreachable};
         let host = || "m0".to_owned();
-        let transport = |source| Err(Error::Transport { source });
-        let unreachable = || transport::Error::Unreachable {
-            host: host(),
-            address: "10.0.0.1:22".into(),
-            reason: Unreachable::NoRoute,
-        };
-        assert!(is_missing(&transport(unreachable())));
+        let missing = |source| is_missing(&Err(Error::Transport { source }));
+        let late = Unreachable::Timeout(Duration::from_secs(10));
+        for reason in [Unreachable::NoRoute, late] {
+            assert!(missing(unreachable(reason)));
+        }
+        let there = [
+            unreachable(Unreachable::Refused),
+            Transport::Handshake {
+                host: host(),
+                reason: "the other side closes the connection before it says a word".into(),
+            },
+            Transport::Deadline {
+                host: host(),
+                step: "logging in",
+                after: Duration::from_secs(30),
+            },
+            Transport::Lost {
+                host: host(),
+                reason: String::new(),
+            },
+            Transport::Bastion {
+                host: host(),
+                bastion: "b".into(),
+                source: Box::new(unreachable(Unreachable::NoRoute)),
+            },
+        ];
+        for source in there {
+            assert!(!missing(source.clone()), "{source}");
+        }
         assert!(!is_missing(&Ok(Undone::default())));
-        assert!(!is_missing(&transport(transport::Error::Lost {
-            host: host(),
-            reason: String::new(),
-        })));
-        assert!(!is_missing(&transport(transport::Error::Bastion {
-            host: host(),
-            bastion: "b".into(),
-            source: Box::new(unreachable()),
-        })));
-        assert!(!is_missing(&Err(Error::Held {
-            host: host(),
-            cluster: "a1".into(),
-            name: "lab".into(),
-        })));
+        assert!(!is_missing(&Err(held_by_another())));
+    }
+
+    #[test]
+    fn a_machine_that_serves_another_cluster_has_nothing_of_this_one() {
+        assert!(is_clean(&Ok(Undone::default())));
+        assert!(is_clean(&Err(held_by_another())));
+        let source = unreachable(Unreachable::NoRoute);
+        assert!(!is_clean(&Err(Error::Transport { source })));
     }
 
     #[test]

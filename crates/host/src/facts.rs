@@ -45,7 +45,7 @@ pub use confinement::Confinement;
 pub use disk::{Disk, Space};
 pub use firewall::{Firewall, Firewalls, Iptables, IptablesBackend};
 pub use identity::Identity;
-pub use kubernetes::KubernetesTraces;
+pub use kubernetes::{EtcdDirectories, KubernetesTraces};
 pub use memory::{Memory, Swap};
 pub use module::ModuleState;
 pub use network::{Address, DefaultRoute, Interface, Names};

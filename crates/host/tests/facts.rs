@@ -290,6 +290,36 @@ impl Root {
 }
 
 #[tokio::test]
+async fn an_etcd_says_where_its_data_lies() {
+    machines(|root| {
+        assert_eq!(root.facts().kubernetes.etcd_directories, None);
+        let found = |configuration: &str| {
+            root.put("etc/etcd/etcd.conf", configuration);
+            let found = root.facts().kubernetes;
+            let directories = found.etcd_directories;
+            (
+                found.etcd_member,
+                directories.map(|one| (one.data, one.wal)),
+            )
+        };
+        root.put("srv/my etcd/member/x", "");
+        root.put("var/lib/etcd/here/member/x", "");
+        assert_eq!(found("ETCD_NAME=\"m0\"\n"), (false, None));
+        let data = "ETCD_DATA_DIR=\"/srv/my etcd\"\nETCD_NAME=\"m0\"\n";
+        let expected = (true, Some(("/srv/my etcd".into(), None)));
+        assert_eq!(found(data), expected);
+        let both = "ETCD_DATA_DIR=\"here\"\nETCD_WAL_DIR=/wal\n";
+        let expected = (
+            true,
+            Some(("/var/lib/etcd/here".into(), Some("/wal".into()))),
+        );
+        assert_eq!(found(both), expected);
+        assert!(!found("ETCD_DATA_DIR=\"/srv/other\"\n").0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_docker_is_in_use_wherever_its_data_are() {
     machines(|root| {
         assert_eq!(root.facts().runtime_use.docker.containers, 0);

@@ -23,6 +23,27 @@ pub enum Severity {
     Warning,
 }
 
+/// What files are read for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Need {
+    /// To make the cluster: all has to be good.
+    #[default]
+    Everything,
+    /// To know the cluster and reach its machines. What else is wrong is told, but does not stand in the way: it may have
+    /// been good when the cluster was made.
+    Access,
+}
+
+/// What a part of a file is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Topic {
+    /// Which cluster it is, its machines, how they and its API are reached.
+    #[default]
+    Access,
+    /// What is made of them: packages, versions, settings.
+    Making,
+}
+
 /// One thing to say about a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -106,12 +127,27 @@ pub struct Diagnostics {
     left_out: usize,
     errors: usize,
     secrets: Vec<Span>,
+    need: Need,
+    topic: Topic,
 }
 
 impl Diagnostics {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing yet, about files that are read for this.
+    pub fn for_need(need: Need) -> Self {
+        Self {
+            need,
+            ..Self::default()
+        }
+    }
+
+    /// What is added from now on is about this.
+    pub(crate) fn about(&mut self, topic: Topic) {
+        self.topic = topic;
     }
 
     /// Adds a file whose places will be talked about.
@@ -121,8 +157,11 @@ impl Diagnostics {
         id
     }
 
-    /// Adds one, unless the same was said of the same place.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
+    /// Adds one, unless the same was said of the same place. An error of a part that is not needed becomes a warning.
+    pub fn push(&mut self, mut diagnostic: Diagnostic) {
+        if (self.need, self.topic) == (Need::Access, Topic::Making) {
+            diagnostic.severity = Severity::Warning;
+        }
         let error = usize::from(diagnostic.severity == Severity::Error);
         if self.is_full() {
             self.errors += error;
@@ -224,6 +263,17 @@ mod tests {
         assert_eq!(messages, ["first", "second"]);
         assert_eq!((all.errors(), all.warnings()), (1, 1));
         assert!(all.has_errors());
+    }
+
+    #[test]
+    fn errors_of_parts_that_are_not_needed_are_warnings() {
+        for (need, errors) in [(Need::Everything, 2), (Need::Access, 1)] {
+            let mut all = Diagnostics::for_need(need);
+            all.push(Diagnostic::error("e", at(0), "a machine"));
+            all.about(Topic::Making);
+            all.push(Diagnostic::error("e", at(1), "a package"));
+            assert_eq!((all.errors(), all.warnings()), (errors, 2 - errors));
+        }
     }
 
     #[test]

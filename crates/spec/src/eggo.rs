@@ -9,7 +9,7 @@ mod packages;
 pub(crate) mod settings;
 
 use crate::cluster::Dialect;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
 use crate::keys::{self, unknown};
 use crate::source::{Input, Span, Spanned};
@@ -46,10 +46,47 @@ pub(crate) fn read(root: &Node, input: Input<'_>, diagnostics: &mut Diagnostics)
         said: Vec::new(),
     };
     for (key, node) in section(root, reader.diagnostics).unwrap_or_default() {
+        reader.diagnostics.about(topic(&key.text));
         reader.top_level(key, node);
     }
+    reader.diagnostics.about(Topic::Making);
     reader.external_ca();
     draft
+}
+
+/// What a section is about. Networks are compared with machines' addresses, and a key that nobody knows may be meant for
+/// either, so both count as needed.
+fn topic(key: &str) -> Topic {
+    match key {
+        "kubernetes-version"
+        | "etcd-version"
+        | "containerd-version"
+        | "coredns-version"
+        | "external-ca"
+        | "external-ca-path"
+        | "apiserver-cert-sans"
+        | "apiserver-timeout"
+        | "etcd-external"
+        | "etcd-token"
+        | "pause-image"
+        | "cni-bin-dir"
+        | "runtime"
+        | "runtime-endpoint"
+        | "registry-mirrors"
+        | "insecure-registries"
+        | "allow-existing-runtime"
+        | "enable-kubelet-serving"
+        | "network-plugin"
+        | "kube-proxy"
+        | "config-extra-args"
+        | "open-ports"
+        | "install"
+        | "package-src"
+        | "pacakges"
+        | "packages"
+        | "addons" => Topic::Making,
+        _ => Topic::Access,
+    }
 }
 
 struct Reader<'a> {

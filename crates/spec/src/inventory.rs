@@ -26,7 +26,7 @@ use self::groups::{Entry, Groups, Vars, vars};
 use self::roles::Roles;
 use self::scope::Scope;
 use crate::cluster::Dialect;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Need, Topic};
 use crate::draft::{Draft, Field};
 use crate::keys;
 use crate::reading::{Reading, finish};
@@ -48,7 +48,12 @@ pub struct Files<'a> {
 
 /// Reads an inventory with its variables.
 pub fn read(files: Files<'_>) -> Reading {
-    let mut diagnostics = Diagnostics::new();
+    read_for(files, Need::Everything)
+}
+
+/// The same, where perhaps not all of it is needed; see [`crate::read_for`].
+pub fn read_for(files: Files<'_>, need: Need) -> Reading {
+    let mut diagnostics = Diagnostics::for_need(need);
     if ini::refuse(files.hosts, &mut diagnostics) {
         return Reading::refused(diagnostics);
     }
@@ -157,6 +162,8 @@ fn draft(
     reader.id(id);
     reader.machines(&roles);
     reader.networks();
+    reader.endpoint();
+    reader.diagnostics.about(Topic::Making);
     reader.runtime();
     reader.settings();
     reader.arguments();

@@ -43,6 +43,6 @@ pub mod versions;
 pub mod walk;
 
 pub use cluster::Cluster;
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use reading::{Purpose, Reading, Reference, read};
+pub use diagnostic::{Diagnostic, Diagnostics, Need, Severity};
+pub use reading::{Purpose, Reading, Reference, read, read_for};
 pub use source::Input;

@@ -1,7 +1,7 @@
 //! From the bytes of a file to a cluster, or to all that is wrong with it.
 
 use crate::cluster::{Cluster, Password};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Need};
 use crate::draft::{AccessDraft, Draft};
 use crate::source::{Input, Span};
 use crate::tree::{Node, parse};
@@ -88,7 +88,13 @@ impl Reference {
 /// Reads a deploy file of any dialect; for an inventory with variables beside it there is
 /// [`inventory::read`].
 pub fn read(input: Input<'_>) -> Reading {
-    let mut diagnostics = Diagnostics::new();
+    read_for(input, Need::Everything)
+}
+
+/// The same, where perhaps not all of the file is needed. A cluster that is read for [`Need::Access`] says which it is and
+/// how its machines are reached; what else was wrong has its default value.
+pub fn read_for(input: Input<'_>, need: Need) -> Reading {
+    let mut diagnostics = Diagnostics::for_need(need);
     if inventory::ini::refuse(input, &mut diagnostics) {
         return Reading::refused(diagnostics);
     }

@@ -18,7 +18,7 @@ use crate::cluster::{
     Etcd, KubeProxy, KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Runtime, RuntimeKind,
     ServiceNetwork,
 };
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
 use crate::source::Span;
 use crate::value::{AbsolutePath, DnsName, GoDuration, Name};
@@ -28,6 +28,7 @@ const REQUEST_TIMEOUT: GoDuration = GoDuration::seconds(120);
 
 /// Adds defaults, compares what must agree, and makes the cluster unless there are errors.
 pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
+    diagnostics.about(Topic::Access);
     require_id(draft, diagnostics);
     let fleet = machines::merge(draft, diagnostics);
     let names = names::assign(draft, &fleet, diagnostics);
@@ -35,10 +36,12 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
     let networks = addresses::derive(draft, &fleet, diagnostics);
     let bind_port = ports::check(draft, &fleet, diagnostics);
     let endpoint = endpoint::derive(draft, &fleet, bind_port, diagnostics);
+    diagnostics.about(Topic::Making);
     versions::check(draft, &networks, diagnostics);
     archives::check(draft, &fleet, diagnostics);
     registries::check(draft, diagnostics);
     require_plugin(draft, diagnostics);
+    diagnostics.about(Topic::Access);
     if diagnostics.has_errors() {
         return None;
     }

@@ -1,9 +1,18 @@
 //! etcd, a member on each of its machines.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
+use hatchery_host::facts::KubernetesTraces;
 use hatchery_pki::Request;
-use hatchery_spec::cluster::{Arguments, Component, Machine};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Arguments, Component, Machine},
+    value::Name,
+};
 
 use super::{Site, host_port, unprivileged};
 use crate::{
@@ -18,7 +27,7 @@ const HOME: &str = "/var/lib/etcd";
 pub(crate) const DIR: &str = "/etc/kubernetes/pki/etcd";
 const CONFIGURATION: &str = "/etc/etcd/etcd.conf";
 /// Where its data lies, unless the user says otherwise.
-pub(crate) const DATA_DIRECTORY: &str = "/var/lib/etcd/default.etcd";
+const DATA_DIRECTORY: &str = "/var/lib/etcd/default.etcd";
 
 pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
     wishes.secret(&format!("{DIR}/ca.crt"), Secret::Signer(Issuer::Etcd))?;
@@ -151,6 +160,63 @@ fn environment(site: &Site<'_>) -> String {
         .iter()
         .map(|(name, value)| format!("{name}=\"{}\"\n", quoted(value)));
     lines.collect()
+}
+
+/// Where a member keeps its data, and its write-ahead log where that lies elsewhere. Two of them are equal when they are the
+/// same places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Directories {
+    data: PathBuf,
+    wal: Option<PathBuf>,
+}
+
+impl Directories {
+    fn new(data: &str, wal: Option<&str>) -> Self {
+        // What is no whole path begins where the unit does; the parts of a path do without slashes that say nothing.
+        let whole = |path: &str| Path::new(HOME).join(path).components().collect::<PathBuf>();
+        let data = whole(data);
+        let usual = data.join("member/wal");
+        let wal = wal.filter(|wal| !wal.is_empty()).map(whole);
+        Self {
+            wal: wal.filter(|wal| *wal != usual),
+            data,
+        }
+    }
+
+    /// Those that a deploy file says, for a member of this name.
+    pub(crate) fn wanted(cluster: &Cluster, member: &Name) -> Self {
+        let arguments = cluster.extra_args.get(&Component::Etcd);
+        let said = |name: &str| {
+            let all = arguments.into_iter().flat_map(Arguments::iter);
+            all.filter(|(argument, _)| variable(argument) == name)
+                .map(|(_, value)| value)
+                .last()
+        };
+        let wal = said("ETCD_WAL_DIR");
+        match said("ETCD_DATA_DIR") {
+            // etcd's own choice.
+            Some("") => Self::new(&format!("{member}.etcd"), wal),
+            data => Self::new(data.unwrap_or(DATA_DIRECTORY), wal),
+        }
+    }
+
+    /// Those in which a machine has a member's data.
+    pub(crate) fn found(traces: &KubernetesTraces) -> Option<Self> {
+        traces.etcd_member.then(|| match &traces.etcd_directories {
+            Some(found) => Self::new(&found.data, found.wal.as_deref()),
+            None => Self::new(DATA_DIRECTORY, None),
+        })
+    }
+}
+
+impl fmt::Display for Directories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.data.display())?;
+        match &self.wal {
+            Some(wal) => write!(f, " (its write-ahead log in {})", wal.display()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `--quota-backend-bytes` and `ETCD_QUOTA_BACKEND_BYTES` are one.

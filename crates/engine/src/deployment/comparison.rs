@@ -12,7 +12,7 @@ use hatchery_spec::{
 };
 
 use crate::{
-    components::{etcd, load_balancer},
+    components::{etcd::Directories, load_balancer},
     name_list::NameList,
     package::Release,
     preflight::{Finding, Reply, Severity},
@@ -21,12 +21,14 @@ use crate::{
 };
 
 /// What a machine shows of the cluster when it is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Observed {
     /// An earlier run of this cluster began to make it an etcd member.
     pub(super) etcd: bool,
     /// There is the data of an etcd member on it.
     pub(super) etcd_data: bool,
+    /// Where that data lies, if it is this cluster's.
+    pub(super) etcd_directories: Option<Directories>,
     /// An earlier run of this cluster began to make it a master, for which etcd has to be up.
     pub(super) master: bool,
     /// Something of a cluster runs or lies on it, and no record says whose it is.
@@ -52,6 +54,7 @@ impl Observed {
         Some(Self {
             etcd: has_unit("etcd.service"),
             etcd_data: traces.etcd_member,
+            etcd_directories: Directories::found(traces).filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
         })
@@ -85,6 +88,7 @@ pub(super) fn refusals(
     refusals.extend(comparison.role(Role::Etcd, |one| one.etcd));
     refusals.extend(comparison.role(Role::Master, |one| one.master));
     refusals.extend(comparison.emptied_members());
+    refusals.extend(comparison.moved_data());
     if let (true, Some(wanted)) = (comparison.formed, versions) {
         let brought = remembered.versions.as_ref();
         match brought.and_then(Brought::kubernetes) {
@@ -106,6 +110,11 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
+    /// What the machine at this place of the file shows, where it was asked and answered.
+    fn shown(&self, place: usize) -> Option<&Observed> {
+        self.observed.get(place)?.as_ref()
+    }
+
     fn half_removed(&self) -> Finding {
         refusal(
             "removing",
@@ -118,9 +127,8 @@ impl Comparison<'_> {
     /// Machines of the cluster whose own record is gone while the rest is not.
     fn unrecorded(&self) -> Option<Finding> {
         let machines = self.cluster.machines().iter().enumerate();
-        let shown = |place| self.observed.get(place).copied().flatten();
         let lost = machines.filter(|(place, machine)| {
-            self.claim(machine).0.is_some() && shown(*place).is_some_and(|one| one.unrecorded)
+            self.claim(machine).0.is_some() && self.shown(*place).is_some_and(|one| one.unrecorded)
         });
         let lost: Vec<_> = lost.map(|(_, machine)| machine.name.to_string()).collect();
         (!lost.is_empty()).then(|| {
@@ -197,9 +205,9 @@ impl Comparison<'_> {
             running.push(claim.name.clone());
         }
         for (place, machine) in self.cluster.machines().iter().enumerate() {
-            let shown = self.observed.get(place).copied().flatten();
+            let shown = self.shown(place);
             let (claim, is_other) = self.claim(machine);
-            let shows = shown.is_some_and(|shown| begun(&shown));
+            let shows = shown.is_some_and(&begun);
             let has = shows || claim.is_some_and(|claim| claim.has(role));
             match (has, machine.is(role)) {
                 (false, true) if settled && !is_other => added.push(machine.name.to_string()),
@@ -253,7 +261,7 @@ impl Comparison<'_> {
             if !machine.is(Role::Etcd) || !self.claim(machine).0.is_some_and(is_member) {
                 continue;
             }
-            match self.observed.get(place).copied().flatten() {
+            match self.shown(place) {
                 Some(shown) if !shown.etcd_data => empty.push(machine.name.to_string()),
                 _ => others_may_have_data = true,
             }
@@ -261,6 +269,7 @@ impl Comparison<'_> {
         if empty.is_empty() || !others_may_have_data {
             return None;
         }
+        let first = self.cluster.etcds().next()?;
         Some(refusal(
             "etcd-member",
             empty,
@@ -268,10 +277,43 @@ impl Comparison<'_> {
             format!(
                 "bring back {} and /var/lib/hatchery as they were on the machine. To begin anew, cleanup --id {} \
                  removes the cluster from all its machines, with all that is in it",
-                etcd::DATA_DIRECTORY,
+                Directories::wanted(self.cluster, &first.name),
                 self.cluster.id
             ),
         ))
+    }
+
+    /// Members whose data lies elsewhere than the file says: they would begin with an empty database.
+    fn moved_data(&self) -> Vec<Finding> {
+        let mut moved: Vec<(String, Vec<String>)> = Vec::new();
+        for (place, machine) in self.cluster.machines().iter().enumerate() {
+            let shown = self.shown(place);
+            let found = shown.and_then(|one| one.etcd_directories.as_ref());
+            let Some(found) = found.filter(|_| machine.is(Role::Etcd)) else {
+                continue;
+            };
+            let wanted = Directories::wanted(self.cluster, &machine.name);
+            if *found == wanted {
+                continue;
+            }
+            let message = format!(
+                "its etcd has its data in {found}, and the file says {wanted}, where it would begin with an empty database"
+            );
+            let name = machine.name.to_string();
+            match moved.iter_mut().find(|(same, _)| *same == message) {
+                Some((_, machines)) => machines.push(name),
+                None => moved.push((message, vec![name])),
+            }
+        }
+        let remedy = format!(
+            "write ETCD_DATA_DIR and ETCD_WAL_DIR of etcd as they were; data cannot be moved yet. To begin anew, cleanup --id {} \
+             removes the cluster from all its machines, with all that is in it",
+            self.cluster.id
+        );
+        let moved = moved.into_iter();
+        moved
+            .map(|(message, machines)| refusal("etcd-data", machines, message, remedy.clone()))
+            .collect()
     }
 
     /// An earlier release did not write it down.

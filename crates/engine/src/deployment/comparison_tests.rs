@@ -1,5 +1,6 @@
 //! Files against clusters that are there: what may change, and what is refused.
 
+use hatchery_host::{facts::EtcdDirectories, machine::Managed};
 use hatchery_spec::{Cluster, Input, cluster::Role, read, value::Version};
 use proptest::prelude::*;
 use time::OffsetDateTime;
@@ -73,6 +74,7 @@ fn begun(cluster: &Cluster) -> Record {
 const NOTHING: Observed = Observed {
     etcd: false,
     etcd_data: false,
+    etcd_directories: None,
     master: false,
     unrecorded: false,
 };
@@ -307,6 +309,79 @@ fn a_member_that_lost_its_data_does_not_begin_anew() {
     assert_eq!(
         told(&refusals((&made, None), &up(&made), &observed)),
         [""; 0]
+    );
+}
+
+/// What a machine says that has a member's data, and an earlier run of the cluster on it.
+fn with_data_in(own: &Record, directories: Option<(&str, Option<&str>)>) -> Option<Observed> {
+    let answer = include_bytes!("../../../host/src/facts/answers/debian.txt");
+    let now = std::time::SystemTime::now();
+    let mut facts = hatchery_host::facts::parse(answer, now, now).unwrap();
+    facts.kubernetes.etcd_member = true;
+    facts.kubernetes.etcd_directories = directories.map(|(data, wal)| EtcdDirectories {
+        data: data.to_owned(),
+        wal: wal.map(str::to_owned),
+    });
+    let managed = Managed {
+        cluster: Some((own.uid().to_owned(), "lab".to_owned())),
+        resources: Vec::new(),
+    };
+    Observed::new(&own.identity(), &Ok((facts, managed)))
+}
+
+#[test]
+fn a_member_that_has_data_keeps_its_directories() {
+    let usual = "/var/lib/etcd/default.etcd";
+    let table: [(&str, Option<(&str, Option<&str>)>, bool); 16] = [
+        ("", None, true),
+        ("", Some((usual, None)), true),
+        ("ETCD_DATA_DIR: /var/lib/etcd/default.etcd/", None, true),
+        ("ETCD_DATA_DIR: default.etcd", None, true),
+        ("ETCD_DATA_DIR: /srv/etcd", None, false),
+        ("ETCD_DATA_DIR: /srv/etcd", Some((usual, None)), false),
+        ("ETCD_DATA_DIR: /srv/etcd", Some(("/srv/etcd/", None)), true),
+        ("data_dir: /srv/etcd/", Some(("/srv/etcd", None)), true),
+        ("", Some(("/srv/etcd", None)), false),
+        ("ETCD_WAL_DIR: /wal", Some((usual, None)), false),
+        ("ETCD_WAL_DIR: /wal/", Some((usual, Some("/wal"))), true),
+        ("ETCD_WAL_DIR: /wal", Some((usual, Some("/other"))), false),
+        ("", Some((usual, Some("/wal"))), false),
+        ("ETCD_WAL_DIR: ''", Some((usual, None)), true),
+        (
+            "",
+            Some((usual, Some("/var/lib/etcd/default.etcd/member/wal"))),
+            true,
+        ),
+        ("ETCD_QUOTA_BACKEND_BYTES: '1'", Some((usual, None)), true),
+    ];
+    for (arguments, found, is_same) in table {
+        let wanted = cluster(&format!(
+            "masters: {}\nconfig-extra-args: [{{name: etcd, extra-args: {{{arguments}}}}}]\n",
+            machines(&["m0", "m1", "m2"])
+        ));
+        // The data is somebody's, whether or not the API ever answered.
+        for record in [up(&wanted), begun(&wanted)] {
+            let there = with_data_in(&record, found);
+            let observed = [there.clone(), None, there];
+            let refusals = refusals((&wanted, None), &record, &observed);
+            let expected: &[&str] = if is_same { &[] } else { &["etcd-data: m0 m2"] };
+            assert_eq!(
+                told(&refusals),
+                expected,
+                "{arguments} {found:?}: {refusals:#?}"
+            );
+        }
+    }
+    let wanted = cluster(
+        "masters: [{name: m0, ip: 10.0.0.1}]\nconfig-extra-args: [{name: etcd, extra-args: {ETCD_DATA_DIR: /srv/etcd}}]\n",
+    );
+    let record = up(&wanted);
+    let observed = [with_data_in(&record, None)];
+    let text = &refusals((&wanted, None), &record, &observed)[0].message;
+    assert_eq!(
+        text,
+        "its etcd has its data in /var/lib/etcd/default.etcd, and the file says /srv/etcd, where it would begin with an \
+         empty database"
     );
 }
 

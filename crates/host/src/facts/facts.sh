@@ -154,16 +154,27 @@ hatchery_facts() (
     done
   }
 
-  # Whether there is a member's data where a configuration like ours says that it is.
+  # Whether there is a member's data where a configuration like ours says that it is, and where that is. What is no whole
+  # path begins in the unit's working directory.
   etcd_data() {
-    directory=
+    data=
+    wal=
     while IFS= read -r line; do
-      case $line in ETCD_DATA_DIR=*) directory=${line#*=} ;; esac
+      case $line in
+        ETCD_DATA_DIR=*) data=${line#*=} ;;
+        ETCD_WAL_DIR=*) wal=${line#*=} ;;
+      esac
     done </etc/etcd/etcd.conf
-    directory=${directory#\"}
-    directory=${directory%\"}
-    case $directory in /*) section etcd-data ;; *) return ;; esac
-    if [ -d "$directory/member" ]; then echo member; else echo empty; fi
+    data=${data#\"}
+    data=${data%\"}
+    wal=${wal#\"}
+    wal=${wal%\"}
+    case $data in '') return ;; /*) ;; *) data=/var/lib/etcd/$data ;; esac
+    case $wal in '' | /*) ;; *) wal=/var/lib/etcd/$wal ;; esac
+    section etcd-data
+    if [ -d "$data/member" ]; then echo member; else echo empty; fi
+    printf 'data %s\n' "$data"
+    [ -z "$wal" ] || printf 'wal %s\n' "$wal"
   }
 
   kernel_modules() {

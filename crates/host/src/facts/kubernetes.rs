@@ -19,10 +19,22 @@ pub struct KubernetesTraces {
     /// `/var/lib/etcd/default.etcd` where it says nothing.
     #[serde(default)]
     pub etcd_member: bool,
+    /// Where `/etc/etcd/etcd.conf` says that etcd keeps its data.
+    #[serde(default)]
+    pub etcd_directories: Option<EtcdDirectories>,
     /// Programs, by path.
     pub programs: Vec<String>,
     /// Units, by name, that exist.
     pub units: BTreeMap<String, Unit>,
+}
+
+/// Where etcd keeps its data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EtcdDirectories {
+    /// Its data directory.
+    pub data: String,
+    /// That of its write-ahead log, where it is told apart.
+    pub wal: Option<String>,
 }
 
 impl KubernetesTraces {
@@ -74,6 +86,7 @@ pub(super) fn traces(
             Some(said) => said == "member",
             None => entries().any(|path| path == ETCD_MEMBER),
         },
+        etcd_directories: etcd_directories(answer),
         programs: PROGRAMS
             .iter()
             .filter_map(|&name| programs.get(name).cloned())
@@ -83,6 +96,30 @@ pub(super) fn traces(
             .filter_map(|&name| Some((name.to_owned(), units?.get(name)?.clone())))
             .collect(),
     }
+}
+
+fn etcd_directories(answer: &Answer) -> Option<EtcdDirectories> {
+    let said = |name: &str| {
+        let mut lines = answer.each("etcd-data");
+        lines.find_map(|line| line.strip_prefix(name).map(unescaped))
+    };
+    Some(EtcdDirectories {
+        data: said("data ")?,
+        wal: said("wal "),
+    })
+}
+
+/// As systemd reads what stands between quotes.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.extend(characters.next()),
+            _ => plain.push(character),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -98,6 +135,24 @@ mod tests {
         assert!(found.is_untouched());
         assert_eq!(found.programs, ["/usr/bin/kubelet"]);
         assert_eq!(found.cni.len(), 1);
+    }
+
+    #[test]
+    fn an_etcd_says_where_its_data_lies() {
+        let directories = |said: &str| {
+            let answer = of(&[("etcd-data", said)]);
+            let found = traces(&answer, &BTreeMap::new(), None).etcd_directories;
+            found.map(|found| (found.data, found.wal))
+        };
+        assert_eq!(directories("member\n"), None);
+        assert_eq!(
+            directories("member\ndata /srv/etcd/\n"),
+            Some(("/srv/etcd/".into(), None))
+        );
+        assert_eq!(
+            directories("empty\ndata /a b\\\"\\\\c\nwal /wal\n"),
+            Some(("/a b\"\\c".into(), Some("/wal".into())))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Addresses of Services and pods, DNS, certificate names.
 
 use super::Reader;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Topic};
 use crate::keys::unknown;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Cidrs, DnsName, Mismatch, address};
@@ -48,6 +48,10 @@ impl Reader<'_> {
     pub(super) fn network(&mut self, node: &Node) {
         for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
             let d = &mut *self.diagnostics;
+            d.about(match key.text.as_str() {
+                "plugin" | "pluginargs" | "plugin-args" => Topic::Making,
+                _ => Topic::Access,
+            });
             match key.text.as_str() {
                 "podcidr" => self.draft.pod_cidrs = value(node, "bad-network", Cidrs::parse, d),
                 "plugin" => self.draft.network_plugin = value(node, "bad-plugin", plugin, d),

@@ -65,7 +65,6 @@ impl Reader<'_, '_> {
         let timeout = ["kube_apiserver_request_timeout"];
         self.draft.api_timeout = self.of_cluster(&timeout, "bad-duration", GoDuration::parse);
         self.plugin();
-        self.endpoint();
         self.certificate_names();
     }
 
@@ -115,7 +114,7 @@ impl Reader<'_, '_> {
     }
 
     /// The user's own load balancer.
-    fn endpoint(&mut self) {
+    pub(super) fn endpoint(&mut self) {
         let Ok(Some(node)) = self.node("loadbalancer_apiserver") else {
             return;
         };
