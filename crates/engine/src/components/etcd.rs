@@ -54,6 +54,13 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     } else {
         wishes.own_directory(HOME, 0o700)?;
     }
+    for path in Directories::wanted(site.cluster, &site.node.name).outside_home() {
+        let path = path.to_string_lossy();
+        match site.can_drop_privileges() {
+            true => wishes.directory_of(USER, &path, 0o700)?,
+            false => wishes.own_directory(&path, 0o700)?,
+        }
+    }
     wishes.file(CONFIGURATION, 0o600, environment(site))?;
     lines.extend([
         format!("WorkingDirectory={HOME}"),
@@ -79,9 +86,11 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
     wishes.service("etcd", unit.render(), &files.each_ref().map(String::as_str))
 }
 
-/// Data of a member that ran as root before, and a place for it that the user named, are its user's.
+/// Data of a member that ran as root before, and a place for it that the user named, are its user's. What else lies there
+/// is somebody else's.
 const DATA: &str = " && for d in \"$ETCD_DATA_DIR\" \"$ETCD_WAL_DIR\"; do \
-    [ -z \"$d\" ] || { mkdir -p -m 0700 \"$d\" && chown -R etcd:etcd \"$d\"; } || exit 1; done";
+    [ -z \"$d\" ] || { mkdir -p -m 0700 \"$d\" && chown etcd:etcd \"$d\"; } || exit 1; \
+    for f in \"$d\"/member \"$d\"/*.wal; do [ -z \"$d\" ] || [ ! -e \"$f\" ] || chown -R etcd:etcd \"$f\" || exit 1; done; done";
 
 /// Where clients reach all members, this machine's own first.
 pub(crate) fn servers(site: &Site<'_>) -> String {
@@ -200,6 +209,13 @@ impl Directories {
         }
     }
 
+    /// Those that are not below the home that etcd has on every machine.
+    fn outside_home(&self) -> impl Iterator<Item = &Path> {
+        let all = [Some(&self.data), self.wal.as_ref()].into_iter().flatten();
+        all.map(PathBuf::as_path)
+            .filter(|path| !path.starts_with(HOME))
+    }
+
     /// Those in which a machine has a member's data.
     pub(crate) fn found(traces: &KubernetesTraces) -> Option<Self> {
         traces.etcd_member.then(|| match &traces.etcd_directories {
@@ -226,4 +242,63 @@ pub(crate) fn variable(name: &str) -> String {
     }
     let name = name.trim_start_matches('-').replace('-', "_");
     format!("ETCD_{}", name.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+
+    use hatchery_host::operation::Operation;
+
+    use super::*;
+    use crate::{components::trial::Trial, wish::Wish};
+
+    #[test]
+    fn directories_that_the_user_names_are_recorded() {
+        let named = |arguments: &str| -> Vec<String> {
+            let more = format!(
+                "config-extra-args: [{{name: etcd, extra-args: {{ETCD_SNAPSHOT_COUNT: '1'{arguments}}}}}]"
+            );
+            let trial = Trial::new(20, &more);
+            let mut all = Wishes::default();
+            wishes(&trial.site(), &mut all).unwrap();
+            let directory = |wish: &Wish| match wish {
+                Wish::Operation(Operation::Directory(one)) if one.contents_are_ours => {
+                    Some(one.path.as_str().to_owned())
+                }
+                _ => None,
+            };
+            all.0.iter().filter_map(directory).collect()
+        };
+        assert_eq!(named(""), [HOME]);
+        assert_eq!(named(", ETCD_DATA_DIR: /var/lib/etcd/x"), [HOME]);
+        assert_eq!(
+            named(", ETCD_DATA_DIR: /srv/etcd/, ETCD_WAL_DIR: /fast"),
+            [HOME, "/srv/etcd", "/fast"]
+        );
+    }
+
+    /// A start gives the member's own files to its user, and nothing else that lies beside them.
+    #[test]
+    fn others_keep_what_they_have_beside_the_data() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("data/member/snap")).unwrap();
+        fs::create_dir_all(at("data/theirs")).unwrap();
+        fs::create_dir_all(at("bin")).unwrap();
+        let chown = "#!/bin/sh\nfor last; do :; done\necho \"$last\" >>\"$CHOWNED\"\n";
+        fs::write(at("bin/chown"), chown).unwrap();
+        fs::set_permissions(at("bin/chown"), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", at("bin").display());
+        let started = Command::new("sh")
+            .args(["-c", &format!("true{DATA}")])
+            .env("PATH", path)
+            .env("CHOWNED", at("chowned"))
+            .env("ETCD_DATA_DIR", at("data"))
+            .status();
+        assert!(started.unwrap().success());
+        let own = root.path().display().to_string();
+        let chowned = fs::read_to_string(at("chowned")).unwrap();
+        assert_eq!(chowned.replace(&own, ""), "/data\n/data/member\n");
+    }
 }
