@@ -80,7 +80,8 @@ pub(super) fn refusals(
         observed,
         formed: is_formed(remembered, observed),
     };
-    if remembered.removing {
+    // Of one that never was, what is left can be made into a cluster again.
+    if remembered.removing && comparison.formed {
         return vec![comparison.half_removed()];
     }
     let mut refusals = comparison.dropped();

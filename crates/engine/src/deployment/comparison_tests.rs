@@ -456,6 +456,14 @@ fn what_cleanup_began_it_has_to_finish() {
     record.release(|claim| ["m1", "w0"].contains(&claim.name.as_str()));
     let found = refusals((&made, None), &record, &[]);
     assert_eq!(told(&found), ["removing: m1 w0"]);
+    // One that only its machines tell to be a cluster is one.
+    let mut begun = begun(&made);
+    begun.begin_removal();
+    let found = refusals((&made, None), &begun, &seen(&made, &made));
+    assert_eq!(told(&found), ["removing: m0 m1 m2 w0 w1"]);
+    // One that never was can be made of what is left.
+    let bare = vec![Some(NOTHING); 5];
+    assert_eq!(told(&refusals((&made, None), &begun, &bare)), [""; 0]);
     // Without masters and members there is no cluster any more: another one may be made.
     record.release(|claim| claim.name == "w0");
     let found = refusals((&file("m0 / w0"), None), &record, &[]);

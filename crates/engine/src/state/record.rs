@@ -27,7 +27,7 @@ pub struct Record {
     /// Whether its control plane was ever begun. From then on etcd has data that belongs to somebody.
     #[serde(default)]
     pub formed: bool,
-    /// Whether its removal was begun, and masters or etcd members are not clean yet.
+    /// Whether its removal was begun, and machines are not clean yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
     /// What runs: the versions of the last run that ended with the control plane up.
@@ -286,6 +286,8 @@ impl Record {
 
     /// Notes that a run is about to bring these versions to machines.
     pub fn begin(&mut self, versions: &Versions) {
+        // Whoever makes the cluster does not remove it any more.
+        self.removing = false;
         let next = Brought::next(self.versions.as_ref(), self.bringing.as_ref(), versions);
         self.bringing = Some(next).filter(|next| self.versions.as_ref() != Some(next));
     }
@@ -294,6 +296,11 @@ impl Record {
     pub fn reach(&mut self) {
         self.formed = true;
         self.versions = self.bringing.take().or(self.versions.take());
+    }
+
+    /// Notes that its machines are about to be cleaned: what is left of them is not to be taken for a cluster that lives.
+    pub fn begin_removal(&mut self) {
+        self.removing |= !self.claims().is_empty();
     }
 
     /// For whom machines are held.

@@ -274,3 +274,15 @@ fn what_is_being_brought_runs_only_when_it_was_reached() {
     record.release(|_| false);
     assert_eq!((&record.versions, &record.bringing), (&None, &None));
 }
+
+#[test]
+fn removal_is_noted_where_machines_are_claimed_and_ends_with_making() {
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    record.begin_removal();
+    assert!(!record.removing, "there is nothing to remove");
+    record.claim(fleet(2).machines());
+    record.begin_removal();
+    assert!(record.removing);
+    record.begin(&versions("1.37.1", None));
+    assert!(!record.removing);
+}
