@@ -145,15 +145,11 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
         Some(None) => {}
     }
     let found = Record::find(&store, &cluster.id).await.map_err(state)?;
-    let uid = |record: &Record| record.uid().to_owned();
-    let is_other = found.as_ref().map(uid) != record.as_ref().map(uid);
-    if is_other || found.is_some_and(|found| found.machines.is_some() && found.claims() != claims) {
+    let Ok(found) = begin_removal(found, record.as_ref()) else {
         let refused = Refused::new(format!("another run has changed cluster {}", cluster.id));
         return Err(refused.remedy("run the command again").into());
-    }
-    if let Some(mut record) = record.clone() {
-        // From now on nobody may take what is left for a cluster that lives.
-        record.removing = record.formed;
+    };
+    if let Some(record) = found {
         record.save(&store, &lock).await.map_err(state)?;
     }
     let cleaning = clean(&nodes, &machines, arguments.parallel, output);
@@ -171,6 +167,27 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
         machine.disconnect().await;
     }
     Ok(scripts.unwrap_or(ended))
+}
+
+/// Another run was there between the question and the lock.
+#[derive(Debug, PartialEq, Eq)]
+struct Changed;
+
+/// The record to be kept while machines are cleaned: what was found under the lock, as long as it is about the cluster and the
+/// machines that were known before.
+fn begin_removal(found: Option<Record>, known: Option<&Record>) -> Result<Option<Record>, Changed> {
+    let (mut found, known) = match (found, known) {
+        (None, None) => return Ok(None),
+        (Some(found), Some(known)) if found.uid() == known.uid() => (found, known),
+        _ => return Err(Changed),
+    };
+    // Only where an earlier release wrote it.
+    found.complete(known.claims().to_vec(), known.formed);
+    if found.claims() != known.claims() {
+        return Err(Changed);
+    }
+    found.begin_removal();
+    Ok(Some(found))
 }
 
 /// Machines that a file leaves out are told before they are touched.
@@ -382,7 +399,48 @@ fn document(name: &str, cleaned: &Cleaned, at: f64) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
+    use hatchery_spec::{Input, read};
+
     use super::*;
+
+    fn lab(machines: &str) -> Record {
+        let text = format!("cluster-id: lab\nmasters: [{machines}]\n");
+        let cluster = read(Input::private("x", text.as_bytes())).cluster.unwrap();
+        let mut record = Record::new(&cluster.id, OffsetDateTime::UNIX_EPOCH).unwrap();
+        record.claim(cluster.machines());
+        record
+    }
+
+    #[test]
+    fn removal_begins_with_what_is_found_under_the_lock() {
+        let known = lab("{name: m0, ip: 10.0.0.1}");
+        assert_eq!(begin_removal(None, None), Ok(None));
+        // A deployment ended while the user was asked.
+        let mut found = known.clone();
+        found.formed = true;
+        let begun = begin_removal(Some(found), Some(&known)).unwrap().unwrap();
+        assert!(begun.formed && begun.removing);
+        // One that never was up is being removed too.
+        let begun = begin_removal(Some(known.clone()), Some(&known));
+        assert!(begun.unwrap().unwrap().removing);
+        // A record of the previous release is completed by what was found out before.
+        let mut first = known.clone();
+        first.machines = None;
+        let begun = begin_removal(Some(first), Some(&known)).unwrap().unwrap();
+        assert!(begun.removing && begun.claims() == known.claims());
+        // Another cluster, or other machines.
+        let more = {
+            let mut more = known.clone();
+            let two = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}");
+            more.machines = two.machines;
+            more
+        };
+        let other = lab("{name: m0, ip: 10.0.0.1}");
+        for found in [None, Some(more), Some(other)] {
+            assert_eq!(begin_removal(found, Some(&known)), Err(Changed));
+        }
+        assert_eq!(begin_removal(Some(known), None), Err(Changed));
+    }
 
     #[test]
     fn a_machine_of_another_cluster_is_told_to_be_clean() {

@@ -19,8 +19,7 @@ use hatchery_engine::{
     plan::runs,
     run::{Outcome, Run, Timeouts},
     state::{
-        Brought, Directory, Error as StateError, Expected, Holder, Key, Lock, Record, RunLog,
-        Store as _,
+        Directory, Error as StateError, Expected, Holder, Key, Lock, Record, RunLog, Store as _,
     },
 };
 use hatchery_spec::{Cluster, value::GoDuration};
@@ -164,6 +163,13 @@ async fn deploy(
         record: &record,
     };
     let outcome = work.carry_out(&progress, &mut interrupts).await?;
+    if ending::has_control_plane(cluster, &survey.missing, &outcome) {
+        let before = record.clone();
+        record.reach();
+        if record != before {
+            record.save(&store, &lock).await.map_err(state)?;
+        }
+    }
     let ending = ending::Ending::of(cluster, &survey, &outcome);
     let phases = progress.end();
     let rolls_back = arguments.rollback && ending.is_failure();
@@ -214,8 +220,7 @@ fn claim(record: &mut Record, cluster: &Cluster, survey: &Survey) {
     let machines = cluster.machines().iter().enumerate();
     let present = machines.filter(|(place, _)| !survey.missing.contains(place));
     record.claim(present.map(|(_, machine)| machine));
-    let versions = Brought::next(record.versions.as_ref(), &survey.versions);
-    record.versions = Some(versions);
+    record.begin(&survey.versions);
 }
 
 /// What is carried out, and with what.

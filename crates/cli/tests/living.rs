@@ -270,3 +270,19 @@ fn cleanup_visits_what_the_file_leaves_out_and_forgets_only_when_told() {
     );
     assert!(!home.state("").exists());
 }
+
+/// A cluster that never was up can be made of what an interrupted cleanup left.
+#[test]
+fn what_never_was_a_cluster_can_be_made_after_a_cleanup_that_did_not_end() {
+    let home = Home::up(&["m0"], &["w0"]);
+    let record = home.record().replace("\"formed\": true, ", "");
+    fs::write(home.state("cluster.json"), record).unwrap();
+    let (code, said) = home.run("cleanup --yes --id lab", None);
+    assert_eq!(code, 3, "{said}");
+    assert!(home.record().contains("\"removing\": true"));
+    let (code, said) = home.run("deploy", Some(&home.file(&list(&["m0"], &["w0"]))));
+    assert!(
+        code == 1 && said.contains("m0: cannot be reached"),
+        "{said}"
+    );
+}

@@ -8,7 +8,7 @@ use hatchery_engine::{
     run::{Failure, Outcome},
     state::RunLog,
 };
-use hatchery_spec::Cluster;
+use hatchery_spec::{Cluster, cluster::Role};
 use serde_json::json;
 
 use crate::{
@@ -60,6 +60,22 @@ pub(super) struct Show<'a> {
     pub(super) rolls_back: bool,
     pub(super) progress: &'a Progress<'a>,
     pub(super) output: &'a Output,
+}
+
+/// Whether the whole control plane is what the run was to make of it. A master or member on which something is not done may
+/// still run what it had before; a worker, or an addon, says nothing of that.
+pub(super) fn has_control_plane(cluster: &Cluster, missing: &[usize], outcome: &Outcome) -> bool {
+    let failed = outcome.failed.iter();
+    let failed = failed.filter_map(|failure| match failure.subject {
+        Subject::Machine(place) | Subject::Node(place) => Some(place),
+        Subject::Addon(_) | Subject::Api => None,
+    });
+    let mut not_done = failed.chain(missing.iter().copied());
+    let is_needed = |place: usize| {
+        let machine = &cluster.machines()[place];
+        machine.is(Role::Master) || machine.is(Role::Etcd)
+    };
+    outcome.api && outcome.left == 0 && !not_done.any(is_needed)
 }
 
 impl Ending {
@@ -295,6 +311,44 @@ mod tests {
             "    w0: waited 60 s\n      kubelet on w0: no\n    addon web.yaml: no pods\n"
         );
         assert_eq!(not_done[0].kind, "node");
+    }
+
+    #[test]
+    fn versions_are_reached_when_no_master_or_member_is_left() {
+        let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\nworkers: [{name: w0, ip: 10.0.0.2}]\n\
+            etcds: [{name: e0, ip: 10.0.0.3}]\n";
+        let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
+        let cluster = cluster.unwrap();
+        let place = |name: &str| {
+            let mut machines = cluster.machines().iter();
+            machines.position(|one| one.name.as_str() == name).unwrap()
+        };
+        let reached = |subject: Option<Subject>, missing: &[usize], api, left| {
+            let failed = subject.map(|subject| Failure {
+                subject,
+                title: String::new(),
+                reason: String::new(),
+                remedy: None,
+                begun: true,
+            });
+            let outcome = Outcome {
+                failed: failed.into_iter().collect(),
+                changes: 1,
+                left,
+                api,
+            };
+            has_control_plane(&cluster, missing, &outcome)
+        };
+        assert!(reached(None, &[], true, 0));
+        assert!(!reached(None, &[], false, 0));
+        assert!(!reached(None, &[], true, 1));
+        assert!(reached(None, &[place("w0")], true, 0));
+        assert!(reached(Some(Subject::Node(place("w0"))), &[], true, 0));
+        assert!(reached(Some(Subject::Addon("a".into())), &[], true, 0));
+        for name in ["m0", "e0"] {
+            assert!(!reached(None, &[place(name)], true, 0));
+            assert!(!reached(Some(Subject::Machine(place(name))), &[], true, 0));
+        }
     }
 
     #[test]

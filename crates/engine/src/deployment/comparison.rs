@@ -80,7 +80,8 @@ pub(super) fn refusals(
         observed,
         formed: is_formed(remembered, observed),
     };
-    if remembered.removing {
+    // Of one that never was, what is left can be made into a cluster again.
+    if remembered.removing && comparison.formed {
         return vec![comparison.half_removed()];
     }
     let mut refusals = comparison.dropped();
@@ -90,13 +91,19 @@ pub(super) fn refusals(
     refusals.extend(comparison.emptied_members());
     refusals.extend(comparison.moved_data());
     if let (true, Some(wanted)) = (comparison.formed, versions) {
-        let brought = remembered.versions.as_ref();
-        match brought.and_then(Brought::kubernetes) {
+        let (reached, begun) = (remembered.versions.as_ref(), remembered.bringing.as_ref());
+        // A patch that was only begun can be taken back: what was reached says what is older.
+        let running = reached.or(begun);
+        match running.and_then(Brought::kubernetes) {
             Some(running) => refusals.extend(comparison.kubernetes(running, wanted.kubernetes)),
             None => refusals.push(comparison.unknown_version()),
         }
-        if let (Some(running), Some(wanted)) = (brought.and_then(Brought::etcd), wanted.etcd) {
-            refusals.extend(comparison.etcd(running, wanted));
+        if let Some(wanted) = wanted.etcd {
+            let running = running.and_then(Brought::etcd);
+            let begun = begun.and_then(Brought::etcd);
+            let refused = running.and_then(|running| comparison.etcd(running, wanted));
+            let refused = refused.or_else(|| comparison.begun_etcd(begun?, wanted));
+            refusals.extend(refused);
         }
     }
     refusals
@@ -200,10 +207,8 @@ impl Comparison<'_> {
             Role::Master => ("masters", "masters"),
             _ => ("etcd members", "etcd-members"),
         };
-        let (mut running, mut added, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-        for claim in self.claims.iter().filter(|claim| claim.has(role)) {
-            running.push(claim.name.clone());
-        }
+        let running = self.names_with(role);
+        let (mut added, mut taken) = (Vec::new(), Vec::new());
         for (place, machine) in self.cluster.machines().iter().enumerate() {
             let shown = self.shown(place);
             let (claim, is_other) = self.claim(machine);
@@ -352,6 +357,28 @@ impl Comparison<'_> {
         ))
     }
 
+    /// A member that has started once with a newer minor version may have written what an older one cannot read. Whether
+    /// one has is not known: the run was stopped somewhere.
+    fn begun_etcd(&self, begun: Release, wanted: Release) -> Option<Finding> {
+        if (wanted.major, wanted.minor) >= (begun.major, begun.minor) {
+            return None;
+        }
+        Some(refusal(
+            "etcd-version",
+            self.names_with(Role::Etcd),
+            format!(
+                "may run etcd {begun} already, which a run that did not end began to bring, and the file brings {wanted}: \
+                 data does not go back to an older minor version"
+            ),
+            format!("use packages of etcd {begun}, or of a later patch of it"),
+        ))
+    }
+
+    fn names_with(&self, role: Role) -> Vec<String> {
+        let claims = self.claims.iter().filter(|claim| claim.has(role));
+        claims.map(|claim| claim.name.clone()).collect()
+    }
+
     fn etcd(&self, running: Release, wanted: Release) -> Option<Finding> {
         let reason = if wanted < running {
             "its data cannot go back to an older version"
@@ -360,10 +387,9 @@ impl Comparison<'_> {
         } else {
             return None;
         };
-        let members = self.claims.iter().filter(|claim| claim.has(Role::Etcd));
         Some(refusal(
             "etcd-version",
-            members.map(|claim| claim.name.clone()).collect(),
+            self.names_with(Role::Etcd),
             format!("run etcd {running}, and the file brings {wanted}: {reason}"),
             format!("use packages of etcd {running}, or of the next version"),
         ))

@@ -6,12 +6,7 @@ use proptest::prelude::*;
 use time::OffsetDateTime;
 
 use super::comparison::{Observed, refusals};
-use crate::{
-    package::Release,
-    preflight::Finding,
-    state::{Brought, Record},
-    versions::Versions,
-};
+use crate::{package::Release, preflight::Finding, state::Record, versions::Versions};
 
 fn cluster(text: &str) -> Cluster {
     let text = format!("cluster-id: lab\n{text}");
@@ -59,7 +54,7 @@ fn versions(kubernetes: &str, etcd: &str) -> Versions {
 /// The record of a cluster that is up.
 fn up(cluster: &Cluster) -> Record {
     let mut record = begun(cluster);
-    record.formed = true;
+    record.reach();
     record
 }
 
@@ -67,7 +62,7 @@ fn up(cluster: &Cluster) -> Record {
 fn begun(cluster: &Cluster) -> Record {
     let mut record = Record::new(&cluster.id, OffsetDateTime::UNIX_EPOCH).unwrap();
     record.claim(cluster.machines());
-    record.versions = Some(Brought::next(None, &versions("1.37.1", "3.6.4")));
+    record.begin(&versions("1.37.1", "3.6.4"));
     record
 }
 
@@ -223,6 +218,71 @@ fn versions_stay_in_their_minor_version() {
     );
 }
 
+/// 1.37.1 with etcd 3.6.4 ran; a run that brought something else was stopped somewhere.
+#[test]
+fn a_run_that_was_stopped_leaves_the_way_back_and_the_way_on() {
+    const KUBERNETES: &[&str] = &["kubernetes-version: m0 w0"];
+    const ETCD: &[&str] = &["etcd-version: m0"];
+    let table: [(&str, &str, &str, &str, &[&str]); 18] = [
+        ("1.37.2", "3.6.4", "1.37.1", "3.6.4", &[]),
+        ("1.37.2", "3.6.4", "1.37.2", "3.6.4", &[]),
+        ("1.37.5", "3.6.4", "1.37.3", "3.6.4", &[]),
+        ("1.37.2", "3.6.4", "1.37.3", "3.6.4", &[]),
+        ("1.37.2", "3.6.4", "1.37", "3.6.4", &[]),
+        ("1.37.2", "3.6.4", "1.37.0", "3.6.4", KUBERNETES),
+        ("1.37.2", "3.6.4", "1.38.0", "3.6.4", KUBERNETES),
+        ("1.37.2", "3.6.4", "1.36.9", "3.6.4", KUBERNETES),
+        // Patches of etcd read each other's data.
+        ("1.37.2", "3.6.5", "1.37.1", "3.6.4", &[]),
+        ("1.37.2", "3.6.5", "1.37.2", "3.6.5", &[]),
+        ("1.37.2", "3.6.5", "1.37.1", "3.6.3", ETCD),
+        ("1.37.2", "3.6.5", "1.37.1", "3.7.0", &[]),
+        ("1.37.2", "3.7.0", "1.37.1", "3.6.4", ETCD),
+        ("1.37.2", "3.7.0", "1.37.1", "3.7.0", &[]),
+        ("1.37.2", "3.7.1", "1.37.2", "3.7.0", &[]),
+        ("1.37.2", "3.7.0", "1.37.2", "3.7.2", &[]),
+        // Some members may still run what was reached.
+        ("1.37.2", "3.7.0", "1.37.2", "3.8.0", ETCD),
+        (
+            "1.37.2",
+            "3.7.0",
+            "1.37.0",
+            "3.6.4",
+            &["kubernetes-version: m0 w0", "etcd-version: m0"],
+        ),
+    ];
+    let made = file("m0 / w0");
+    for (kubernetes, etcd, wanted_kubernetes, wanted_etcd, expected) in table {
+        let mut record = up(&made);
+        record.begin(&versions(kubernetes, etcd));
+        let wanted = versions(wanted_kubernetes, wanted_etcd);
+        let found = refusals((&made, Some(&wanted)), &record, &[]);
+        let case = format!("{kubernetes} {etcd} → {wanted_kubernetes} {wanted_etcd}");
+        assert_eq!(told(&found), expected, "{case}: {found:#?}");
+    }
+    let mut record = up(&made);
+    record.begin(&versions("1.37.2", "3.7.0"));
+    let back = versions("1.37.1", "3.6.4");
+    let found = refusals((&made, Some(&back)), &record, &[]);
+    assert!(
+        found[0].message.starts_with("may run etcd 3.7.0 already"),
+        "{found:?}"
+    );
+    // Once it runs there is no way back.
+    record.reach();
+    let back = versions("1.37.1", "3.7.0");
+    let found = refusals((&made, Some(&back)), &record, &[]);
+    assert_eq!(told(&found), KUBERNETES);
+    // What was never reached is compared with what was begun.
+    let mut first = begun(&made);
+    first.formed = true;
+    let older = versions("1.37.0", "3.6.4");
+    assert_eq!(
+        told(&refusals((&made, Some(&older)), &first, &[])),
+        KUBERNETES
+    );
+}
+
 /// What lies there is the cluster's own, not another's that somebody may remove.
 #[test]
 fn a_machine_that_lost_its_record_is_told_by_that() {
@@ -312,8 +372,11 @@ fn a_member_that_lost_its_data_does_not_begin_anew() {
     );
 }
 
+/// The directories of data and write-ahead log in a machine's configuration.
+type Configured = Option<(&'static str, Option<&'static str>)>;
+
 /// What a machine says that has a member's data, and an earlier run of the cluster on it.
-fn with_data_in(own: &Record, directories: Option<(&str, Option<&str>)>) -> Option<Observed> {
+fn with_data_in(own: &Record, directories: Configured) -> Option<Observed> {
     let answer = include_bytes!("../../../host/src/facts/answers/debian.txt");
     let now = std::time::SystemTime::now();
     let mut facts = hatchery_host::facts::parse(answer, now, now).unwrap();
@@ -332,7 +395,7 @@ fn with_data_in(own: &Record, directories: Option<(&str, Option<&str>)>) -> Opti
 #[test]
 fn a_member_that_has_data_keeps_its_directories() {
     let usual = "/var/lib/etcd/default.etcd";
-    let table: [(&str, Option<(&str, Option<&str>)>, bool); 16] = [
+    let table: [(&str, Configured, bool); 16] = [
         ("", None, true),
         ("", Some((usual, None)), true),
         ("ETCD_DATA_DIR: /var/lib/etcd/default.etcd/", None, true),
@@ -393,6 +456,14 @@ fn what_cleanup_began_it_has_to_finish() {
     record.release(|claim| ["m1", "w0"].contains(&claim.name.as_str()));
     let found = refusals((&made, None), &record, &[]);
     assert_eq!(told(&found), ["removing: m1 w0"]);
+    // One that only its machines tell to be a cluster is one.
+    let mut begun = begun(&made);
+    begun.begin_removal();
+    let found = refusals((&made, None), &begun, &seen(&made, &made));
+    assert_eq!(told(&found), ["removing: m0 m1 m2 w0 w1"]);
+    // One that never was can be made of what is left.
+    let bare = vec![Some(NOTHING); 5];
+    assert_eq!(told(&refusals((&made, None), &begun, &bare)), [""; 0]);
     // Without masters and members there is no cluster any more: another one may be made.
     record.release(|claim| claim.name == "w0");
     let found = refusals((&file("m0 / w0"), None), &record, &[]);

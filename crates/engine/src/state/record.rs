@@ -27,12 +27,15 @@ pub struct Record {
     /// Whether its control plane was ever begun. From then on etcd has data that belongs to somebody.
     #[serde(default)]
     pub formed: bool,
-    /// Whether its removal was begun, and masters or etcd members are not clean yet.
+    /// Whether its removal was begun, and machines are not clean yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
-    /// What the last run that touched machines brought to them.
+    /// What runs: the versions of the last run that ended with the control plane up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Brought>,
+    /// What a later run began to bring, which did not end so: some machines may run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bringing: Option<Brought>,
     /// Every machine that may hold something of the cluster; `None` in a record of the first form.
     #[serde(default)]
     pub machines: Option<Vec<Claim>>,
@@ -51,13 +54,16 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// What is about to be brought to machines that have this. What is not known of the new is still true of the old.
-    pub fn next(known: Option<&Self>, versions: &Versions) -> Self {
+    /// What is about to be brought to machines that have `reached` one thing, and perhaps had another begun. What is not
+    /// known of the new is still true of the old; of etcd the one that was begun, since its data does not go back.
+    fn next(reached: Option<&Self>, begun: Option<&Self>, versions: &Versions) -> Self {
         let wanted = versions.kubernetes;
-        let same = known.and_then(Self::kubernetes).filter(|known| {
+        let known = reached.or(begun).and_then(Self::kubernetes);
+        let same = known.filter(|known| {
             wanted.patch.is_none() && (known.major, known.minor) == (wanted.major, wanted.minor)
         });
-        let etcd = versions.etcd.or_else(|| known?.etcd());
+        let known = || begun.and_then(Self::etcd).or_else(|| reached?.etcd());
+        let etcd = versions.etcd.or_else(known);
         Self {
             kubernetes: same.unwrap_or(wanted).to_string(),
             etcd: etcd.map(|release| release.to_string()),
@@ -183,6 +189,7 @@ impl Record {
             formed: false,
             removing: false,
             versions: None,
+            bringing: None,
             machines: Some(Vec::new()),
         })
     }
@@ -272,8 +279,28 @@ impl Record {
             .iter()
             .any(|claim| claim.has(Role::Master) || claim.has(Role::Etcd))
         {
-            (self.formed, self.removing, self.versions) = (false, false, None);
+            (self.formed, self.removing) = (false, false);
+            (self.versions, self.bringing) = (None, None);
         }
+    }
+
+    /// Notes that a run is about to bring these versions to machines.
+    pub fn begin(&mut self, versions: &Versions) {
+        // Whoever makes the cluster does not remove it any more.
+        self.removing = false;
+        let next = Brought::next(self.versions.as_ref(), self.bringing.as_ref(), versions);
+        self.bringing = Some(next).filter(|next| self.versions.as_ref() != Some(next));
+    }
+
+    /// Notes that what was being brought runs: the control plane is up with it.
+    pub fn reach(&mut self) {
+        self.formed = true;
+        self.versions = self.bringing.take().or(self.versions.take());
+    }
+
+    /// Notes that its machines are about to be cleaned: what is left of them is not to be taken for a cluster that lives.
+    pub fn begin_removal(&mut self) {
+        self.removing |= !self.claims().is_empty();
     }
 
     /// For whom machines are held.

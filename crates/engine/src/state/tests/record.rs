@@ -1,6 +1,7 @@
 //! Which cluster it is.
 
 use super::*;
+use crate::{package::Release, versions::Versions};
 
 #[tokio::test]
 async fn a_cluster_keeps_its_id_and_no_two_have_the_same() {
@@ -203,33 +204,85 @@ async fn a_record_of_the_first_form_is_completed_and_one_of_a_later_form_refused
     assert!(error.remedy().is_some());
 }
 
+fn version(text: &str) -> hatchery_spec::value::Version {
+    hatchery_spec::value::Version::parse(text).unwrap()
+}
+
+fn versions(kubernetes: &str, etcd: Option<&str>) -> Versions {
+    Versions {
+        kubernetes: version(kubernetes),
+        containerd: None,
+        etcd: etcd.and_then(|etcd| Release::parse(etcd).ok()),
+        coredns: None,
+    }
+}
+
+/// Kubernetes and etcd, as text.
+fn text(versions: Option<&Brought>) -> Option<(String, Option<String>)> {
+    versions.map(|one| {
+        (
+            one.kubernetes().unwrap().to_string(),
+            one.etcd().map(|etcd| etcd.to_string()),
+        )
+    })
+}
+
+fn pair(kubernetes: &str, etcd: &str) -> Option<(String, Option<String>)> {
+    Some((kubernetes.to_owned(), Some(etcd.to_owned())))
+}
+
 #[test]
 fn versions_that_are_not_known_leave_those_that_were() {
-    use crate::{package::Release, versions::Versions};
-    let version = |text: &str| hatchery_spec::value::Version::parse(text).unwrap();
-    let next = |known: Option<&Brought>, kubernetes: &str, etcd: Option<&str>| {
-        let versions = Versions {
-            kubernetes: version(kubernetes),
-            containerd: None,
-            etcd: etcd.and_then(|etcd| Release::parse(etcd).ok()),
-            coredns: None,
-        };
-        Brought::next(known, &versions)
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    let mut next = |kubernetes: &str, etcd: Option<&str>| {
+        record.begin(&versions(kubernetes, etcd));
+        record.reach();
+        text(record.versions.as_ref())
     };
-    let first = next(None, "1.36.4", Some("3.6.1"));
-    assert_eq!(first.kubernetes(), Some(version("1.36.4")));
-    assert_eq!(next(Some(&first), "1.36", None), first);
-    assert_eq!(
-        next(Some(&first), "1.36.5", None).kubernetes(),
-        Some(version("1.36.5"))
-    );
-    assert_eq!(
-        next(Some(&first), "1.37", None).kubernetes(),
-        Some(version("1.37"))
-    );
+    assert_eq!(next("1.36.4", Some("3.6.1")), pair("1.36.4", "3.6.1"));
+    assert_eq!(next("1.36", None), pair("1.36.4", "3.6.1"));
+    assert_eq!(next("1.36.5", None), pair("1.36.5", "3.6.1"));
+    assert_eq!(next("1.37", None), pair("1.37", "3.6.1"));
     let said = Brought::said("v1.36.4+k3s1");
     assert_eq!(
         (said.kubernetes(), said.etcd()),
         (Some(version("1.36.4")), None)
     );
+}
+
+#[test]
+fn what_is_being_brought_runs_only_when_it_was_reached() {
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    record.begin(&versions("1.37.1", Some("3.6.4")));
+    assert_eq!((record.formed, &record.versions), (false, &None));
+    assert_eq!(text(record.bringing.as_ref()), pair("1.37.1", "3.6.4"));
+    record.reach();
+    assert!(record.formed);
+    assert_eq!(text(record.versions.as_ref()), pair("1.37.1", "3.6.4"));
+    assert_eq!(record.bringing, None);
+    // The same again is nothing new.
+    let reached = record.clone();
+    record.begin(&versions("1.37.1", Some("3.6.4")));
+    assert_eq!(record, reached);
+    record.begin(&versions("1.37.2", Some("3.7.0")));
+    assert_eq!(record.versions, reached.versions);
+    assert_eq!(text(record.bringing.as_ref()), pair("1.37.2", "3.7.0"));
+    // Back again, with an etcd that is not known: it may be the newer one.
+    record.begin(&versions("1.37", None));
+    assert_eq!(text(record.bringing.as_ref()), pair("1.37.1", "3.7.0"));
+    record.claim(fleet(2).machines());
+    record.release(|_| false);
+    assert_eq!((&record.versions, &record.bringing), (&None, &None));
+}
+
+#[test]
+fn removal_is_noted_where_machines_are_claimed_and_ends_with_making() {
+    let mut record = Record::new(&name("demo"), now()).unwrap();
+    record.begin_removal();
+    assert!(!record.removing, "there is nothing to remove");
+    record.claim(fleet(2).machines());
+    record.begin_removal();
+    assert!(record.removing);
+    record.begin(&versions("1.37.1", None));
+    assert!(!record.removing);
 }
