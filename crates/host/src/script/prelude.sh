@@ -350,7 +350,7 @@ note() {
 
 # amend I KEY NAME EXTRA: another name or extra for a record that is there.
 amend() {
-  load "$2" && printf '%s\n' "$l_kind $l_seq $l_was" "$3" "$4" end >"$S/amended" && mv -f "$S/amended" "$S/record/$2" || fail "$1" "cannot write to $S"
+  load "$2" && printf '%s\n' "$l_kind $l_seq $l_was" "$3" "$4" end >"$S/amended" && flush "$S/amended" && mv -f "$S/amended" "$S/record/$2" || fail "$1" "cannot write to $S"
   news="$news $2"
 }
 
