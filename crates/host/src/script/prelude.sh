@@ -308,6 +308,8 @@ sweep() {
   for d in "$S"/record/*.users; do [ ! -d "$d" ] || [ -f "${d%.users}" ] || rm -rf "$d"; done
   sweep_scripts
   reopen_ports || :
+  # Before a package that comes again brings its own in their place.
+  put_earlier_back || :
   account
 }
 
@@ -1634,27 +1636,61 @@ note_earlier() {
   rpm) rpm -qc "$@" 2>/dev/null | sed -n 's|^/||p' ;;
   esac >"$S/conffiles"
   if [ -s "$S/conffiles" ]; then
-    { [ ! -f "$S/earlier" ] || grep -vxF -f "$S/conffiles" "$S/earlier"; grep -xF -f "$S/conffiles" "$S/etc.list"; } >"$S/earlier.new"
+    {
+      [ ! -f "$S/earlier" ] || while IFS= read -r p; do
+        [ ! -f "$S/kept/$p" ] && grep -qxF -e "$p" "$S/conffiles" || printf '%s\n' "$p"
+      done <"$S/earlier"
+      grep -xF -f "$S/conffiles" "$S/etc.list"
+    } | sort -u >"$S/earlier.new"
     flush "$S/earlier.new" && mv -f "$S/earlier.new" "$S/earlier"
+    [ "$manager" != rpm ] || grep -xF -f "$S/conffiles" "$S/etc.list" | while IFS= read -r p; do stay_with_earlier "$p"; done
   fi
   rm -f "$S/conffiles"
 }
 
-# keep_earlier, put_earlier_back: packages that are purged take such files with them.
+# stay_with_earlier PATH: rpm moves such a file aside, or puts its own beside it. As with dpkg, what was there stays alone.
+stay_with_earlier() {
+  ! came_beside "$1.rpmorig" || mv -f "$R/$1.rpmorig" "$R/$1" 2>/dev/null
+  ! came_beside "$1.rpmnew" || rm -f "$R/$1.rpmnew" 2>/dev/null
+}
+
+came_beside() {
+  [ -f "$R/$1" ] && ! grep -qxF -e "$1" "$S/etc.list" && ! rpm -qf "/$1" >/dev/null 2>&1
+}
+
+# keep_earlier, put_earlier_back: packages that are purged take such files with them. rpm moves them away, over what an
+# earlier package left under that name.
 keep_earlier() {
   [ -s "$S/earlier" ] || return 0
   while IFS= read -r p; do
     [ -f "$R/$p" ] && [ ! -e "$S/kept/$p" ] || continue
-    mkdir -p "$S/kept/${p%/*}" && { ln "$R/$p" "$S/kept/$p" 2>/dev/null || cp -a "$R/$p" "$S/kept/$p"; } || return
+    # The file itself comes last: with it everything is there.
+    mkdir -p "$S/kept/${p%/*}" && { [ ! -f "$R/$p.rpmsave" ] || copy_file "$R/$p.rpmsave" "$S/kept/$p.rpmsave"; } && copy_file "$R/$p" "$S/kept/$p" || return
   done <"$S/earlier" 2>"$out"
 }
 put_earlier_back() {
   [ -d "$S/kept" ] || return 0
+  find_manager
   while IFS= read -r p; do
-    [ -f "$S/kept/$p" ] && [ ! -e "$R/$p" ] || continue
-    make_above "$R/$p" && { ln "$S/kept/$p" "$R/$p" 2>/dev/null || cp -a "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; stick "it is in $S/kept"; return; }
+    [ -f "$S/kept/$p" ] || continue
+    [ -e "$R/$p" ] || [ -h "$R/$p" ] || { make_above "$R/$p" && copy_file "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; return 1; }
+    if [ ! -f "$S/kept/$p.rpmsave" ]; then
+      drop_moved "$R/$p"
+    elif ! cmp -s "$S/kept/$p.rpmsave" "$R/$p.rpmsave"; then
+      copy_file "$S/kept/$p.rpmsave" "$R/$p.rpmsave" || { l_kind=file l_name=/$p.rpmsave; return 1; }
+    fi
   done <"$S/earlier" 2>"$out"
   rm -rf "$S/kept"
+}
+
+# copy_file FROM TO: the very inode where possible.
+copy_file() {
+  rm -f "$2" && { ln "$1" "$2" 2>/dev/null || cp -a "$1" "$2"; }
+}
+
+# drop_moved PATH: what rpm moved away when it erased a package, when the same is at its place again.
+drop_moved() {
+  [ "$manager" != rpm ] || [ ! -f "$1.rpmsave" ] || ! cmp -s "$1" "$1.rpmsave" || rm -f "$1.rpmsave"
 }
 
 # System users and groups, and directories with mode and owner, in places that scripts of packages make use of.
@@ -2047,7 +2083,7 @@ undo() {
   remove_packages
   clear_leftovers
   restore_again
-  put_earlier_back
+  put_earlier_back || stick "it is in $S/kept"
   case $reload,$chosen in *' package '* | *' unit '* | 1,*) within 60 systemctl daemon-reload || : ;; esac
   each unit restore_unit
   forget_put_back
@@ -2203,7 +2239,7 @@ remove_files() {
 # A package that is purged takes its configuration with it, also where somebody had written it before the package came.
 restore_again() {
   for r_key in $later; do
-    ! load "$r_key" || [ -e "$R$l_name" ] || restore_path "$r_key" || { stick "cannot put $l_name back"; continue; }
+    ! load "$r_key" || [ -e "$R$l_name" ] || { restore_path "$r_key" && find_manager && drop_moved "$R$l_name"; } || { stick "cannot put $l_name back"; continue; }
     forget "$r_key"
   done
 }

@@ -98,21 +98,32 @@ fn only_what_our_packages_name_is_cleared_away_where_others_were_at_work() {
     }
 }
 
-/// A run that dies with its package manager at work, which gets to its end.
-fn dies(place: &Place, task: &Task) {
+/// A program that takes the place of one that stands in, which it is then to become.
+pub(super) fn in_place_of(name: &str, first: &str, last: &str) -> tempfile::TempDir {
     let tools = tempfile::tempdir().unwrap();
-    let fake = tools.path().join("apt-get");
-    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes/apt-get");
-    let kill = "case \" $* \" in *' -s '*) ;; *) kill -9 \"$PPID\" ;; esac";
-    fs::write(&fake, format!("#!/bin/sh\n{kill}\nexec {real} \"$@\"\n")).unwrap();
+    let fake = tools.path().join(name);
+    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes");
+    let text = format!("#!/bin/sh\n{first}\n{real}/{name} \"$@\"\n{last}\n");
+    fs::write(&fake, text).unwrap();
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    tools
+}
+
+/// A run that dies with its package manager at work, which gets to its end.
+fn dies_with(manager: &str, place: &Place, task: &Task, brought: &str) {
+    let kill = "case \" $* \" in *' -s '*) ;; *) kill -9 \"$PPID\" ;; esac";
+    let tools = in_place_of(manager, kill, "");
     let answer = place.apply_with(task, tools.path());
     assert_eq!(answer.end, None, "{answer:?}");
     let end = Instant::now() + Duration::from_secs(20);
-    while !installed(place).contains("libsocat") {
+    while !installed(place).contains(brought) {
         assert!(Instant::now() < end, "it did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+fn dies(place: &Place, task: &Task) {
+    dies_with("apt-get", place, task, "libsocat");
 }
 
 fn add(place: &Place, line: &str) {
