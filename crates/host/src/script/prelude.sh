@@ -34,7 +34,7 @@ S=$R/var/lib/hatchery
 # The time of the last change of any kind, with fractions of a second; no program can set it back.
 form='%d %a %u %g %s %z %i %f %n'
 out=/dev/null
-reload= hosts_own= transaction= contended= brought= forgotten=
+reload= hosts_own= transaction= transacted= brought= forgotten=
 rehash= changed= news= wanting= made= tried= purging= vigil= step=0 phase= packaged= seq=0
 
 # ---- speaking -------------------------------------------------------------------------------
@@ -1445,7 +1445,7 @@ when_free() {
       sleep 1
       is_held || break
     done
-    [ -z "$transaction" ] || { contended=1; begin_transaction || return; }
+    [ -z "$transaction" ] || begin_transaction || return
   done
 }
 
@@ -1461,7 +1461,6 @@ uptime_now() {
 
 # bring COMMAND...: one run of the package manager, and the transaction around it.
 bring() {
-  contended=
   begin_transaction || fail "$set_aside" "cannot list the packages that are there"
   transaction=1
   when_free "$@"
@@ -1708,15 +1707,15 @@ list_surroundings() {
 }
 
 # note_surroundings NAMES: what the scripts of these packages leave is not taken away with them: undo does that, when all
-# packages are gone. After a run that died nobody knows what others have made since. Where others were at work as well,
-# only what the packages name counts.
+# packages are gone. After a run that died nobody knows what others have made since. Others may be at work at the same
+# time without a lock, so only what the packages name counts.
 note_surroundings() {
   [ "$phase" = deed ] && [ -f "$S/surroundings" ] || return 0
   { [ ! -f "$S/aftermath" ] || cat "$S/aftermath"; } >"$S/aftermath.new"
-  [ -z "$contended" ] || texts_of "$@" >"$S/texts" 2>/dev/null
+  texts_of "$@" >"$S/texts" 2>/dev/null
   list_surroundings 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do
     case $kind in looks) name=${path##*/} ;; *) name=$mode ;; esac
-    [ -z "$contended" ] || grep -qwF -e "$name" "$S/texts" || continue
+    grep -qwF -e "$name" "$S/texts" || continue
     case $kind in
     passwd | group) printf '%s\n' "$kind $mode" ;;
     looks)
@@ -1740,7 +1739,7 @@ note_surroundings() {
 texts_of() {
   case $manager in
   dpkg) for n; do for f in "$R/var/lib/dpkg/info/$n".* "$R/var/lib/dpkg/info/$n":*.*; do [ ! -f "$f" ] || cat "$f"; done; done ;;
-  rpm) rpm -q --scripts "$@" ;;
+  rpm) rpm -q --scripts "$@"; rpm -ql "$@" | grep '^/var/' ;;
   esac
   case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac | grep -E '/(sysusers|tmpfiles)\.d/' | while IFS= read -r f; do cat "$R$f"; done
 }

@@ -98,6 +98,37 @@ fn only_what_our_packages_name_is_cleared_away_where_others_were_at_work() {
     }
 }
 
+/// Nobody waits for a lock, and what others make is none of packages.
+#[test]
+fn what_others_make_while_packages_come_is_theirs() {
+    for shell in SHELLS {
+        for place in [Place::new(shell), Place::with_rpm(shell)] {
+            let at = |path: &str| place.root().join(path);
+            let users = "root:x:0:0:root:/root:/bin/sh\n";
+            fs::write(at("etc/passwd"), users).unwrap();
+            let script = "cd \"$FAKE_ROOT\"\nmkdir -p var/lib/myapp var/log/myapp\necho data >var/lib/myapp/db.sqlite\n\
+                echo myapp:x:991:991::/:/bin/false >>etc/passwd\necho myapp:x:991: >>etc/group\n";
+            fs::write(at("fake/meanwhile"), script).unwrap();
+            apply(&place, &task("role", vec![packages(&["etcd-server"])]));
+            let now = fs::read_to_string(at("etc/passwd")).unwrap();
+            assert!(now.contains("ours-etcd-server:"), "{shell:?}: {now}");
+            assert!(at("var/www/html/index page.html").exists());
+            undo_leaves(&place, &[]);
+            let database = fs::read_to_string(at("var/lib/myapp/db.sqlite"));
+            assert_eq!(database.unwrap(), "data\n", "{shell:?}");
+            assert!(at("var/log/myapp").is_dir(), "{shell:?}");
+            let left = fs::read_to_string(at("etc/passwd")).unwrap();
+            let theirs = format!("{users}myapp:x:991:991::/:/bin/false\n");
+            assert_eq!(left, theirs, "{shell:?}");
+            assert_eq!(
+                fs::read_to_string(at("etc/group")).unwrap(),
+                "myapp:x:991:\n"
+            );
+            assert!(!at("var/www").exists(), "{shell:?}");
+        }
+    }
+}
+
 /// A program that takes the place of one that stands in, which it is then to become.
 pub(super) fn in_place_of(name: &str, first: &str, last: &str) -> tempfile::TempDir {
     let tools = tempfile::tempdir().unwrap();
