@@ -60,6 +60,8 @@ fail() {
   case $phase in
   record) for m in $made; do forget "${m#*:}"; done ;;
   deed)
+    # Where it fails the package manager may not have been asked yet.
+    allow_starts
     for m in $made; do
       case " $tried " in
       # The package manager was asked for it: the transaction tells whether it came.
@@ -93,6 +95,8 @@ catch_output() {
 quiet() {
   (
     [ "$mode" = look ] || { started self && printf '%s\n' "$self ${tick:--}" >"$S/child"; }
+    # For the package manager alone: where it is too long to be given, everything else still works.
+    [ -z "${HATCHERY_RUNNING:-}" ] || export HATCHERY_RUNNING
     umask 022 && exec "$@" 9>&-
   ) >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- &
   child=$!
@@ -1519,10 +1523,6 @@ install_packages() {
     ;;
   esac
   cd /
-  # The words of the failure are kept.
-  was_said=$(tail -c 4000 "$out" 2>/dev/null)
-  allow_starts
-  printf '%s\n' "$was_said" >"$out"
   fail "$set_aside" "cannot install $asked"
 }
 
@@ -1783,10 +1783,10 @@ forbid_starts() {
     'case $2 in *stop*) exit 0 ;; esac' 'case $HATCHERY_RUNNING in *" $1 "* | *" $1.service "*) exit 0 ;; esac' 'exit 101' >"$T/policy" &&
     chmod 755 "$T/policy" || fail "$1" "cannot write to $T"
   put "$1" "$T/policy" "$R/usr/sbin/policy-rc.d" policy '?'
-  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --state=active,activating,reloading 2>/dev/null </dev/null 9>&- |
-    while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
+  # Only what packages start: every container is a scope and some mounts.
+  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --type=service,socket,timer,path --state=active,activating,reloading \
+    2>/dev/null </dev/null 9>&- | while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
   HATCHERY_RUNNING="$HATCHERY_RUNNING "
-  export HATCHERY_RUNNING
 }
 
 # Also for a run that died. What cannot be put back stays in the record.
