@@ -1441,7 +1441,7 @@ has_package() {
 when_free() {
   busy_since=
   while ! while_alive "$patient" "$@"; do
-    grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" || return 1
+    is_locked_out || return 1
     while :; do
       uptime_now
       busy_since=${busy_since:-$now}
@@ -1451,6 +1451,13 @@ when_free() {
     done
     [ -z "$transaction" ] || begin_transaction || return
   done
+}
+
+# Was another's lock in its way from the beginning? One that is already at work has a lock, and what is locked then is
+# something that a package's script wants: debconf's database, or rpm's.
+is_locked_out() {
+  grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" &&
+    ! grep -q '^Unpacking \|^Setting up \|scriptlet' "$out"
 }
 
 # Where apt says which process has its lock: has it still?

@@ -251,6 +251,27 @@ fn of_a_repository_of_rpms_only_our_own_transaction_is_ours() {
     }
 }
 
+/// It sounds as if the package manager had been locked out, when it has already installed something.
+#[test]
+fn a_lock_that_a_script_of_a_package_meets_is_a_failure() {
+    for shell in SHELLS {
+        for place in [Place::new(shell), Place::with_rpm(shell)] {
+            fs::write(place.root().join("fake/asking"), "").unwrap();
+            let wanted = task("role", vec![packages(&["g++", "zip"])]);
+            let failed = failure(&place, &wanted);
+            assert!(
+                failed.contains("Resource temporarily unavailable"),
+                "{failed}"
+            );
+            for (name, ours) in [("g++", true), ("libg++", true), ("zip", false)] {
+                assert_eq!(!owners(&place, name).is_empty(), ours, "{shell:?} {name}");
+            }
+            apply(&place, &wanted);
+            undo_leaves(&place, &[]);
+        }
+    }
+}
+
 fn failure(place: &Place, task: &Task) -> String {
     let answer = place.apply(task);
     let failed = answer.steps.values().find_map(|line| match line {
