@@ -2018,6 +2018,8 @@ apply() {
   done
   begin_records "$numbers"
   record_began=1
+  # What a run that died brought is there, whatever becomes of this one.
+  made=
   phase=record
   ops
   flush_records

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    file,
     packages::{apply, installed, owners, packages},
     place::{Place, SHELLS, assert_same},
     task,
@@ -182,6 +183,24 @@ fn what_others_install_after_a_run_died_is_theirs() {
         dies(&place, &wanted);
         apply(&place, &wanted);
         assert_eq!(owners(&place, "libsocat"), ["role"], "{shell:?}");
+        undo_leaves(&place, &[]);
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
+/// The next run notes what came, and comes to nothing before its own first change.
+#[test]
+fn what_a_run_that_died_brought_outlives_a_failure_of_the_next() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        dies(&place, &task("role", vec![packages(&["socat"])]));
+        let directory = file("/etc/elsewhere", "is a directory", 0o644);
+        let wanted = task("role", vec![file("/etc/some.conf", "x", 0o644), directory]);
+        let failed = failure(&place, &wanted);
+        assert!(failed.ends_with("neither a file nor a link"), "{failed}");
+        assert_eq!(owners(&place, "libsocat"), ["role"], "{shell:?}");
+        assert!(owners(&place, "/etc/some.conf").is_empty(), "{shell:?}");
         undo_leaves(&place, &[]);
         assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
     }
