@@ -1476,7 +1476,9 @@ bring() {
   transaction=1
   when_free "$@"
   set -- $?
-  transaction=
+  transaction= transacted=
+  # dnf's words for a transaction of rpm that did not get to its end.
+  [ "$1" = 0 ] || is_locked_out || ! grep -qi 'transaction failed\|scriptlet' "$out" || transacted=1
   account
   return "$1"
 }
@@ -1627,6 +1629,7 @@ list_brought() {
     ids=$(rpm -q --whatprovides --qf '%{NAME} %{INSTALLTID}\n' $names 2>/dev/null | while IFS=' ' read -r n id; do
       case $nl$new$nl in *"$nl$n$nl"*) printf ' %s ' "$id" ;; esac
     done)
+    [ -n "$ids" ] || { id=$(likely_id) && ids=${id:+ $id }; }
     rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
       case $ids in *" $id "*) printf '%s\n' "$n" ;; esac
     done
@@ -1634,7 +1637,25 @@ list_brought() {
   printf '%s\n' "$new" | grep -xF -e "$planned"
 }
 
-# note_earlier NAMES: which configuration of these packages was there before them.
+# Which of rpm's transactions was ours, where nothing came of what it was asked for but some of what that needs. Others may
+# have had theirs while dnf downloaded, which came before ours, and after a run of ours was cut off.
+likely_id() {
+  ids=$(rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
+    # A key of a repository comes by itself.
+    case $n,$id in gpg-pubkey,* | *,*[!0-9]*) continue ;; esac
+    case $nl$new$nl in *"$nl$n$nl"*) printf '%s\n' "$id" ;; esac
+  done | sort -n)
+  if [ "$phase" = deed ]; then
+    [ -z "$transacted" ] || printf %s "${ids##*"$nl"}"
+    return
+  fi
+  id=${ids%%"$nl"*} booted=$(sed -n 's/^btime //p' "$R/proc/stat" 2>/dev/null)
+  # It is a time. What came after the machine started again was not brought by what ended with that.
+  [ -z "$booted" ] || [ "$(stat -c %Y "$S/transaction")" -ge "$booted" ] || [ "${id:-0}" -lt "$booted" ] || return 0
+  printf %s "$id"
+}
+
+# note_earlier NAMES: which configuration of these packages was there before them. What is still to be put back was too.
 note_earlier() {
   [ $# != 0 ] && [ -f "$S/etc.list" ] || return 0
   case $manager in

@@ -270,6 +270,59 @@ fn of_a_repository_of_rpms_only_our_own_transaction_is_ours() {
     }
 }
 
+/// Nothing came of what was asked for, only what that needs.
+#[test]
+fn what_came_for_an_rpm_that_did_not_is_ours() {
+    for shell in SHELLS {
+        let wanted = task("role", vec![packages(&["broken"])]);
+        for when in ["meanwhile", "other"] {
+            let place = Place::with_rpm(shell);
+            others_install(&place, when, &["vim 9 99", "gpg-pubkey 1 (none)"]);
+            let failed = failure(&place, &wanted);
+            assert!(
+                failed.starts_with("Error: Transaction failed\n"),
+                "{failed}"
+            );
+            assert_eq!(owners(&place, "libbroken"), ["role"], "{shell:?}");
+            undo_leaves(&place, &["vim 9 99", "gpg-pubkey 1 (none)"]);
+        }
+        // A run that was cut off, after which others came.
+        let place = Place::with_rpm(shell);
+        dies_with("dnf", &place, &wanted, "libbroken");
+        add(&place, "vim 9 101");
+        undo_leaves(&place, &["vim 9 101"]);
+    }
+}
+
+/// Others were at work while dnf downloaded, or after a power cut had ended it.
+#[test]
+fn where_no_rpm_came_for_us_those_of_others_are_theirs() {
+    for shell in SHELLS {
+        let wanted = task("role", vec![packages(&["unknown"])]);
+        let place = Place::with_rpm(shell);
+        others_install(&place, "meanwhile", &["vim 9 99"]);
+        failure(&place, &wanted);
+        undo_leaves(&place, &["vim 9 99"]);
+
+        let place = Place::with_rpm(shell);
+        others_install(&place, "meanwhile", &["vim 9 9000000001"]);
+        fs::write(place.root().join("proc/stat"), "cpu 0\nbtime 9000000000\n").unwrap();
+        dies_with("dnf", &place, &wanted, "vim");
+        undo_leaves(&place, &["vim 9 9000000001"]);
+
+        let place = Place::with_rpm(shell);
+        fs::write(place.root().join("proc/stat"), "cpu 0\nbtime 9000000000\n").unwrap();
+        dies_with(
+            "dnf",
+            &place,
+            &task("role", vec![packages(&["broken"])]),
+            "libbroken",
+        );
+        add(&place, "vim 9 9000000001");
+        undo_leaves(&place, &["vim 9 9000000001"]);
+    }
+}
+
 /// It sounds as if the package manager had been locked out, when it has already installed something.
 #[test]
 fn a_lock_that_a_script_of_a_package_meets_is_a_failure() {
