@@ -194,7 +194,14 @@ mod tests {
                 let place = tempfile::tempdir().unwrap();
                 let at = place.path().join("x");
                 let begun = place.path().join("begun");
-                let script = format!("echo >{}; sleep 0.5", begun.display());
+                let go = place.path().join("go");
+                // It ends when it may, or after ten seconds.
+                let script = format!(
+                    "echo >{}; for i in {}; do [ ! -e {} ] || break; sleep 0.1; done",
+                    begun.display(),
+                    "x ".repeat(100),
+                    go.display()
+                );
                 let scripts = scripts_of(&[("a.sh", &script)]);
                 let text = rendered(at.to_str().unwrap(), &scripts, &[], Duration::from_secs(20));
                 let mut child = Command::new(shell[0])
@@ -216,8 +223,11 @@ mod tests {
                     let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &pid];
                     assert!(Command::new("sh").args(kill).status().unwrap().success());
                 }
+                fs::write(&go, "").unwrap();
                 assert!(!child.wait().unwrap().success(), "{shell:?} {signal}");
-                fs::remove_file(&begun).unwrap();
+                for file in [&begun, &go] {
+                    fs::remove_file(file).unwrap();
+                }
                 let left = fs::read_dir(place.path()).unwrap().count();
                 assert_eq!(left, 0, "{shell:?} left something after SIG{signal}");
             }

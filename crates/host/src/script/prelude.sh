@@ -34,7 +34,7 @@ S=$R/var/lib/hatchery
 # The time of the last change of any kind, with fractions of a second; no program can set it back.
 form='%d %a %u %g %s %z %i %f %n'
 out=/dev/null
-reload= hosts_own= transaction= contended= brought= forgotten=
+reload= hosts_own= transaction= transacted= brought= forgotten=
 rehash= changed= news= wanting= made= tried= purging= vigil= step=0 phase= packaged= seq=0
 
 # ---- speaking -------------------------------------------------------------------------------
@@ -60,6 +60,8 @@ fail() {
   case $phase in
   record) for m in $made; do forget "${m#*:}"; done ;;
   deed)
+    # Where it fails the package manager may not have been asked yet.
+    allow_starts
     for m in $made; do
       case " $tried " in
       # The package manager was asked for it: the transaction tells whether it came.
@@ -93,6 +95,8 @@ catch_output() {
 quiet() {
   (
     [ "$mode" = look ] || { started self && printf '%s\n' "$self ${tick:--}" >"$S/child"; }
+    # For the package manager alone: where it is too long to be given, everything else still works.
+    [ -z "${HATCHERY_RUNNING:-}" ] || export HATCHERY_RUNNING
     umask 022 && exec "$@" 9>&-
   ) >"$out" 2>&1 </dev/null 3<&- 4>&- 5<&- &
   child=$!
@@ -308,6 +312,8 @@ sweep() {
   for d in "$S"/record/*.users; do [ ! -d "$d" ] || [ -f "${d%.users}" ] || rm -rf "$d"; done
   sweep_scripts
   reopen_ports || :
+  # Before a package that comes again brings its own in their place.
+  put_earlier_back || :
   account
 }
 
@@ -350,7 +356,7 @@ note() {
 
 # amend I KEY NAME EXTRA: another name or extra for a record that is there.
 amend() {
-  load "$2" && printf '%s\n' "$l_kind $l_seq $l_was" "$3" "$4" end >"$S/amended" && mv -f "$S/amended" "$S/record/$2" || fail "$1" "cannot write to $S"
+  load "$2" && printf '%s\n' "$l_kind $l_seq $l_was" "$3" "$4" end >"$S/amended" && flush "$S/amended" && mv -f "$S/amended" "$S/record/$2" || fail "$1" "cannot write to $S"
   news="$news $2"
 }
 
@@ -1435,7 +1441,7 @@ has_package() {
 when_free() {
   busy_since=
   while ! while_alive "$patient" "$@"; do
-    grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" || return 1
+    is_locked_out || return 1
     while :; do
       uptime_now
       busy_since=${busy_since:-$now}
@@ -1443,8 +1449,15 @@ when_free() {
       sleep 1
       is_held || break
     done
-    [ -z "$transaction" ] || { contended=1; begin_transaction || return; }
+    [ -z "$transaction" ] || begin_transaction || return
   done
+}
+
+# Was another's lock in its way from the beginning? One that is already at work has a lock, and what is locked then is
+# something that a package's script wants: debconf's database, or rpm's.
+is_locked_out() {
+  grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" &&
+    ! grep -q '^Unpacking \|^Setting up \|scriptlet' "$out"
 }
 
 # Where apt says which process has its lock: has it still?
@@ -1459,12 +1472,13 @@ uptime_now() {
 
 # bring COMMAND...: one run of the package manager, and the transaction around it.
 bring() {
-  contended=
   begin_transaction || fail "$set_aside" "cannot list the packages that are there"
   transaction=1
   when_free "$@"
   set -- $?
-  transaction=
+  transaction= transacted=
+  # dnf's words for a transaction of rpm that did not get to its end.
+  [ "$1" = 0 ] || is_locked_out || ! grep -qi 'transaction failed\|scriptlet' "$out" || transacted=1
   account
   return "$1"
 }
@@ -1518,10 +1532,6 @@ install_packages() {
     ;;
   esac
   cd /
-  # The words of the failure are kept.
-  was_said=$(tail -c 4000 "$out" 2>/dev/null)
-  allow_starts
-  printf '%s\n' "$was_said" >"$out"
   fail "$set_aside" "cannot install $asked"
 }
 
@@ -1619,6 +1629,7 @@ list_brought() {
     ids=$(rpm -q --whatprovides --qf '%{NAME} %{INSTALLTID}\n' $names 2>/dev/null | while IFS=' ' read -r n id; do
       case $nl$new$nl in *"$nl$n$nl"*) printf ' %s ' "$id" ;; esac
     done)
+    [ -n "$ids" ] || { id=$(likely_id) && ids=${id:+ $id }; }
     rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
       case $ids in *" $id "*) printf '%s\n' "$n" ;; esac
     done
@@ -1626,7 +1637,25 @@ list_brought() {
   printf '%s\n' "$new" | grep -xF -e "$planned"
 }
 
-# note_earlier NAMES: which configuration of these packages was there before them.
+# Which of rpm's transactions was ours, where nothing came of what it was asked for but some of what that needs. Others may
+# have had theirs while dnf downloaded, which came before ours, and after a run of ours was cut off.
+likely_id() {
+  ids=$(rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
+    # A key of a repository comes by itself.
+    case $n,$id in gpg-pubkey,* | *,*[!0-9]*) continue ;; esac
+    case $nl$new$nl in *"$nl$n$nl"*) printf '%s\n' "$id" ;; esac
+  done | sort -n)
+  if [ "$phase" = deed ]; then
+    [ -z "$transacted" ] || printf %s "${ids##*"$nl"}"
+    return
+  fi
+  id=${ids%%"$nl"*} booted=$(sed -n 's/^btime //p' "$R/proc/stat" 2>/dev/null)
+  # It is a time. What came after the machine started again was not brought by what ended with that.
+  [ -z "$booted" ] || [ "$(stat -c %Y "$S/transaction")" -ge "$booted" ] || [ "${id:-0}" -lt "$booted" ] || return 0
+  printf %s "$id"
+}
+
+# note_earlier NAMES: which configuration of these packages was there before them. What is still to be put back was too.
 note_earlier() {
   [ $# != 0 ] && [ -f "$S/etc.list" ] || return 0
   case $manager in
@@ -1634,27 +1663,61 @@ note_earlier() {
   rpm) rpm -qc "$@" 2>/dev/null | sed -n 's|^/||p' ;;
   esac >"$S/conffiles"
   if [ -s "$S/conffiles" ]; then
-    { [ ! -f "$S/earlier" ] || grep -vxF -f "$S/conffiles" "$S/earlier"; grep -xF -f "$S/conffiles" "$S/etc.list"; } >"$S/earlier.new"
+    {
+      [ ! -f "$S/earlier" ] || while IFS= read -r p; do
+        [ ! -f "$S/kept/$p" ] && grep -qxF -e "$p" "$S/conffiles" || printf '%s\n' "$p"
+      done <"$S/earlier"
+      grep -xF -f "$S/conffiles" "$S/etc.list"
+    } | sort -u >"$S/earlier.new"
     flush "$S/earlier.new" && mv -f "$S/earlier.new" "$S/earlier"
+    [ "$manager" != rpm ] || grep -xF -f "$S/conffiles" "$S/etc.list" | while IFS= read -r p; do stay_with_earlier "$p"; done
   fi
   rm -f "$S/conffiles"
 }
 
-# keep_earlier, put_earlier_back: packages that are purged take such files with them.
+# stay_with_earlier PATH: rpm moves such a file aside, or puts its own beside it. As with dpkg, what was there stays alone.
+stay_with_earlier() {
+  ! came_beside "$1.rpmorig" || mv -f "$R/$1.rpmorig" "$R/$1" 2>/dev/null
+  ! came_beside "$1.rpmnew" || rm -f "$R/$1.rpmnew" 2>/dev/null
+}
+
+came_beside() {
+  [ -f "$R/$1" ] && ! grep -qxF -e "$1" "$S/etc.list" && ! rpm -qf "/$1" >/dev/null 2>&1
+}
+
+# keep_earlier, put_earlier_back: packages that are purged take such files with them. rpm moves them away, over what an
+# earlier package left under that name.
 keep_earlier() {
   [ -s "$S/earlier" ] || return 0
   while IFS= read -r p; do
     [ -f "$R/$p" ] && [ ! -e "$S/kept/$p" ] || continue
-    mkdir -p "$S/kept/${p%/*}" && { ln "$R/$p" "$S/kept/$p" 2>/dev/null || cp -a "$R/$p" "$S/kept/$p"; } || return
+    # The file itself comes last: with it everything is there.
+    mkdir -p "$S/kept/${p%/*}" && { [ ! -f "$R/$p.rpmsave" ] || copy_file "$R/$p.rpmsave" "$S/kept/$p.rpmsave"; } && copy_file "$R/$p" "$S/kept/$p" || return
   done <"$S/earlier" 2>"$out"
 }
 put_earlier_back() {
   [ -d "$S/kept" ] || return 0
+  find_manager
   while IFS= read -r p; do
-    [ -f "$S/kept/$p" ] && [ ! -e "$R/$p" ] || continue
-    make_above "$R/$p" && { ln "$S/kept/$p" "$R/$p" 2>/dev/null || cp -a "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; stick "it is in $S/kept"; return; }
+    [ -f "$S/kept/$p" ] || continue
+    [ -e "$R/$p" ] || [ -h "$R/$p" ] || { make_above "$R/$p" && copy_file "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; return 1; }
+    if [ ! -f "$S/kept/$p.rpmsave" ]; then
+      drop_moved "$R/$p"
+    elif ! cmp -s "$S/kept/$p.rpmsave" "$R/$p.rpmsave"; then
+      copy_file "$S/kept/$p.rpmsave" "$R/$p.rpmsave" || { l_kind=file l_name=/$p.rpmsave; return 1; }
+    fi
   done <"$S/earlier" 2>"$out"
   rm -rf "$S/kept"
+}
+
+# copy_file FROM TO: the very inode where possible.
+copy_file() {
+  rm -f "$2" && { ln "$1" "$2" 2>/dev/null || cp -a "$1" "$2"; }
+}
+
+# drop_moved PATH: what rpm moved away when it erased a package, when the same is at its place again.
+drop_moved() {
+  [ "$manager" != rpm ] || [ ! -f "$1.rpmsave" ] || ! cmp -s "$1" "$1.rpmsave" || rm -f "$1.rpmsave"
 }
 
 # System users and groups, and directories with mode and owner, in places that scripts of packages make use of.
@@ -1672,15 +1735,15 @@ list_surroundings() {
 }
 
 # note_surroundings NAMES: what the scripts of these packages leave is not taken away with them: undo does that, when all
-# packages are gone. After a run that died nobody knows what others have made since. Where others were at work as well,
-# only what the packages name counts.
+# packages are gone. After a run that died nobody knows what others have made since. Others may be at work at the same
+# time without a lock, so only what the packages name counts.
 note_surroundings() {
   [ "$phase" = deed ] && [ -f "$S/surroundings" ] || return 0
   { [ ! -f "$S/aftermath" ] || cat "$S/aftermath"; } >"$S/aftermath.new"
-  [ -z "$contended" ] || texts_of "$@" >"$S/texts" 2>/dev/null
+  texts_of "$@" >"$S/texts" 2>/dev/null
   list_surroundings 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do
     case $kind in looks) name=${path##*/} ;; *) name=$mode ;; esac
-    [ -z "$contended" ] || grep -qwF -e "$name" "$S/texts" || continue
+    grep -qwF -e "$name" "$S/texts" || continue
     case $kind in
     passwd | group) printf '%s\n' "$kind $mode" ;;
     looks)
@@ -1704,7 +1767,7 @@ note_surroundings() {
 texts_of() {
   case $manager in
   dpkg) for n; do for f in "$R/var/lib/dpkg/info/$n".* "$R/var/lib/dpkg/info/$n":*.*; do [ ! -f "$f" ] || cat "$f"; done; done ;;
-  rpm) rpm -q --scripts "$@" ;;
+  rpm) rpm -q --scripts "$@"; rpm -ql "$@" | grep '^/var/' ;;
   esac
   case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac | grep -E '/(sysusers|tmpfiles)\.d/' | while IFS= read -r f; do cat "$R$f"; done
 }
@@ -1748,10 +1811,10 @@ forbid_starts() {
     'case $2 in *stop*) exit 0 ;; esac' 'case $HATCHERY_RUNNING in *" $1 "* | *" $1.service "*) exit 0 ;; esac' 'exit 101' >"$T/policy" &&
     chmod 755 "$T/policy" || fail "$1" "cannot write to $T"
   put "$1" "$T/policy" "$R/usr/sbin/policy-rc.d" policy '?'
-  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --state=active,activating,reloading 2>/dev/null </dev/null 9>&- |
-    while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
+  # Only what packages start: every container is a scope and some mounts.
+  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --type=service,socket,timer,path --state=active,activating,reloading \
+    2>/dev/null </dev/null 9>&- | while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
   HATCHERY_RUNNING="$HATCHERY_RUNNING "
-  export HATCHERY_RUNNING
 }
 
 # Also for a run that died. What cannot be put back stays in the record.
@@ -1976,6 +2039,8 @@ apply() {
   done
   begin_records "$numbers"
   record_began=1
+  # What a run that died brought is there, whatever becomes of this one.
+  made=
   phase=record
   ops
   flush_records
@@ -2047,7 +2112,7 @@ undo() {
   remove_packages
   clear_leftovers
   restore_again
-  put_earlier_back
+  put_earlier_back || stick "it is in $S/kept"
   case $reload,$chosen in *' package '* | *' unit '* | 1,*) within 60 systemctl daemon-reload || : ;; esac
   each unit restore_unit
   forget_put_back
@@ -2203,7 +2268,7 @@ remove_files() {
 # A package that is purged takes its configuration with it, also where somebody had written it before the package came.
 restore_again() {
   for r_key in $later; do
-    ! load "$r_key" || [ -e "$R$l_name" ] || restore_path "$r_key" || { stick "cannot put $l_name back"; continue; }
+    ! load "$r_key" || [ -e "$R$l_name" ] || { restore_path "$r_key" && find_manager && drop_moved "$R$l_name"; } || { stick "cannot put $l_name back"; continue; }
     forget "$r_key"
   done
 }

@@ -6,7 +6,9 @@ use super::{
     file,
     packages::{apply, packages},
     place::{Place, SHELLS, assert_same},
-    task, word,
+    task,
+    transactions::in_place_of,
+    word,
 };
 
 /// With what is at the place of socat's configuration before anything.
@@ -76,6 +78,56 @@ fn a_file_that_was_there_before_the_package_stays_where_we_have_none() {
     }
 }
 
+/// rpm moves such a file aside for one of a package that insists on its own.
+#[test]
+fn a_file_that_was_there_before_a_package_that_insists_stays() {
+    for content in ["as it was\n", "of the package\n"] {
+        for place in places(None) {
+            let at = place.root().join("etc/zip.conf");
+            fs::write(&at, content).unwrap();
+            let before = place.snapshot();
+            apply(&place, &task("prepare", vec![packages(&["zip"])]));
+            assert_eq!(fs::read_to_string(&at).unwrap(), content);
+            let undone = place.undo(&[]);
+            assert_eq!(undone.end.as_deref(), Some("ok"), "{undone:?}");
+            assert_same(&place.snapshot(), &before, content);
+        }
+    }
+}
+
+/// What an earlier rpm left beside the file is somebody's own too, although rpm takes its name for what it moves away now.
+#[test]
+fn what_an_earlier_package_left_beside_a_file_stays() {
+    for place in places(Some("as it was\n")) {
+        let saved = place.root().join("etc/there.conf.rpmsave");
+        fs::write(saved, "of another time\n").unwrap();
+        let before = place.snapshot();
+        apply(&place, &task("prepare", vec![packages(&["socat"])]));
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{undone:?}");
+        assert_same(&place.snapshot(), &before, "left alone");
+    }
+}
+
+/// An undo that dies when the package is gone, and then the package comes again.
+#[test]
+fn a_file_that_was_there_before_the_package_outlives_an_undo_that_died() {
+    for place in places(Some("as it was\n")) {
+        let before = place.snapshot();
+        let prepare = task("prepare", vec![packages(&["socat"])]);
+        apply(&place, &prepare);
+        let kill = "case \" $* \" in *' --purge '* | *' -e '*) kill -9 \"$PPID\" ;; esac";
+        let tools = in_place_of(place.manager(), "", kill);
+        let undone = place.undo_with(tools.path());
+        assert_eq!(undone.end, None, "{undone:?}");
+        assert!(!place.root().join("etc/there.conf").exists());
+        apply(&place, &prepare);
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{undone:?}");
+        assert_same(&place.snapshot(), &before, "after all");
+    }
+}
+
 #[test]
 fn what_somebody_changed_in_the_packages_file_stays() {
     for place in places(None) {
@@ -88,6 +140,7 @@ fn what_somebody_changed_in_the_packages_file_stays() {
         );
         assert_eq!(place.undo(&[]).end.as_deref(), Some("ok"));
         assert_eq!(fs::read_to_string(&at).unwrap(), "changed since\n");
+        assert!(!place.root().join("etc/there.conf.rpmsave").exists());
     }
 }
 

@@ -190,7 +190,13 @@ fn a_record_of_one_zone_is_carried_on() {
         let now = fs::read_to_string(&state).unwrap()
             + "office target default\noffice sources 192.168.7.0/24\n";
         fs::write(&state, now).unwrap();
+        let log = place.root().join("fake/sync-log");
+        fs::write(&log, "").unwrap();
         works(&place, &open(6443));
+        // Both are on disk before they take the place of those that were there.
+        let flushed = fs::read_to_string(&log).unwrap();
+        let amended = flushed.lines().filter(|line| *line == "amended").count();
+        assert_eq!(amended, 2, "{shell:?}: {flushed}");
         assert_eq!(
             added(&place, "now"),
             ["office ports 6443/tcp", "public ports 6443/tcp"],

@@ -10,7 +10,9 @@ use std::{
 use super::{
     directory, file,
     place::{Place, SHELLS, assert_same},
-    task, unit, word,
+    task,
+    transactions::in_place_of,
+    unit, word,
 };
 use crate::{
     operation::{Operation, PackageName, PackageSource, Packages},
@@ -262,6 +264,69 @@ fn only_our_own_packages_are_kept_from_starting_services() {
         // Only its time is ours.
         let rewritten = std::path::Path::new("usr/sbin/policy-rc.d");
         after.insert(rewritten.to_owned(), before[rewritten].clone());
+        assert_same(&after, &before, &format!("{shell:?}"));
+    }
+}
+
+/// So many that their names are more than a program can be given.
+fn run_units(place: &Place, kind: &str) {
+    for number in 0..700 {
+        let unit = format!("{number:0200}.{kind}.active");
+        fs::write(place.root().join("fake/units").join(unit), "").unwrap();
+    }
+}
+
+/// Each container of a node is a few of them.
+#[test]
+fn mounts_and_scopes_do_not_keep_packages_from_coming() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        for kind in ["mount", "scope"] {
+            run_units(&place, kind);
+        }
+        let before = place.snapshot();
+        apply(&place, &task("role", vec![packages(&["nginx"])]));
+        assert!(!running(&place, "nginx.service"), "{shell:?}");
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{shell:?}: {undone:?}");
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
+#[test]
+fn a_package_manager_that_cannot_be_started_leaves_nothing_behind() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        run_units(&place, "service");
+        let before = place.snapshot();
+        let answer = place.apply(&task("role", vec![packages(&["nginx"])]));
+        assert_eq!(answer.end.as_deref(), Some("failed"), "{shell:?}");
+        let failed = answer.steps.values().find_map(|line| match line {
+            Line::Failed(_, text) => Some(text.clone()),
+            _ => None,
+        });
+        let failed = failed.unwrap_or_else(|| panic!("{answer:?}"));
+        assert!(failed.contains("Argument list too long"), "{failed}");
+        assert!(owners(&place, "nginx").is_empty(), "{shell:?}");
+        let mut after = place.snapshot_without_record();
+        after.retain(|path, _| before.contains_key(path));
+        assert_same(&after, &before, &format!("{shell:?}"));
+    }
+}
+
+/// What was put in the place of Debian's policy goes also when the package manager was never asked.
+#[test]
+fn a_failure_takes_the_policy_away() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        let full = "case $* in *transaction.new) : >\"$FAKE_ROOT/fake/full\" ;; esac\n\
+            [ ! -e \"$FAKE_ROOT/fake/full\" ] || exit 1";
+        let tools = in_place_of("sync", full, "");
+        let answer = place.apply_with(&task("role", vec![packages(&["nginx"])]), tools.path());
+        assert_eq!(answer.end.as_deref(), Some("failed"), "{answer:?}");
+        fs::remove_file(place.root().join("fake/full")).unwrap();
+        let after = place.snapshot_without_record();
         assert_same(&after, &before, &format!("{shell:?}"));
     }
 }

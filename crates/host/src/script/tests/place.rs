@@ -96,6 +96,11 @@ impl Place {
         }
     }
 
+    /// Which package manager it has: `dpkg` or `rpm`.
+    pub(super) fn manager(&self) -> &'static str {
+        if self.rpm { "rpm" } else { "dpkg" }
+    }
+
     pub(super) fn root(&self) -> &Path {
         self.root.path()
     }
@@ -201,9 +206,10 @@ impl Place {
         let incoming = self.root().join("var/lib/hatchery/in");
         fs::create_dir_all(&incoming).unwrap();
         let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
-        let first = format!("PATH={}:/usr", programs.display());
-        let text = self.script(task, "apply").replacen("PATH=/usr", &first, 1);
-        read(&self.run(&stage, &text))
+        read(&self.run(
+            &stage,
+            &with_programs(&self.script(task, "apply"), programs),
+        ))
     }
 
     pub(super) fn apply_without_contents(&self, task: &Task) -> Answer {
@@ -245,10 +251,18 @@ impl Place {
         read(&self.undo_output(owners, None))
     }
 
+    /// Undoes everything with programs of the test's own before all others.
+    pub(super) fn undo_with(&self, programs: &Path) -> Answer {
+        let text = with_programs(&self.undo_script(&[]), programs);
+        read(&self.run(self.root(), &text))
+    }
+
     pub(super) fn undo_output(&self, owners: &[Word], limit: Option<usize>) -> Output {
-        let text =
-            self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)));
-        self.run_limited(self.root(), &text, limit)
+        self.run_limited(self.root(), &self.undo_script(owners), limit)
+    }
+
+    fn undo_script(&self, owners: &[Word]) -> String {
+        self.with_setting(|setting| script::undo(setting, owners, Duration::from_secs(10)))
     }
 
     pub(super) fn managed(&self) -> Managed {
@@ -391,6 +405,11 @@ impl Borrowed<'_> {
         fs::remove_file(twin.root()).unwrap();
         answer
     }
+}
+
+fn with_programs(script: &str, programs: &Path) -> String {
+    let first = format!("PATH={}:/usr", programs.display());
+    script.replacen("PATH=/usr", &first, 1)
 }
 
 fn visit(root: &Path, at: &Path, found: &mut Snapshot) {

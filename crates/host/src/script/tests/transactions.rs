@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    file,
     packages::{apply, installed, owners, packages},
     place::{Place, SHELLS, assert_same},
     task,
@@ -98,21 +99,63 @@ fn only_what_our_packages_name_is_cleared_away_where_others_were_at_work() {
     }
 }
 
-/// A run that dies with its package manager at work, which gets to its end.
-fn dies(place: &Place, task: &Task) {
+/// Nobody waits for a lock, and what others make is none of packages.
+#[test]
+fn what_others_make_while_packages_come_is_theirs() {
+    for shell in SHELLS {
+        for place in [Place::new(shell), Place::with_rpm(shell)] {
+            let at = |path: &str| place.root().join(path);
+            let users = "root:x:0:0:root:/root:/bin/sh\n";
+            fs::write(at("etc/passwd"), users).unwrap();
+            let script = "cd \"$FAKE_ROOT\"\nmkdir -p var/lib/myapp var/log/myapp\necho data >var/lib/myapp/db.sqlite\n\
+                echo myapp:x:991:991::/:/bin/false >>etc/passwd\necho myapp:x:991: >>etc/group\n";
+            fs::write(at("fake/meanwhile"), script).unwrap();
+            apply(&place, &task("role", vec![packages(&["etcd-server"])]));
+            let now = fs::read_to_string(at("etc/passwd")).unwrap();
+            assert!(now.contains("ours-etcd-server:"), "{shell:?}: {now}");
+            assert!(at("var/www/html/index page.html").exists());
+            undo_leaves(&place, &[]);
+            let database = fs::read_to_string(at("var/lib/myapp/db.sqlite"));
+            assert_eq!(database.unwrap(), "data\n", "{shell:?}");
+            assert!(at("var/log/myapp").is_dir(), "{shell:?}");
+            let left = fs::read_to_string(at("etc/passwd")).unwrap();
+            let theirs = format!("{users}myapp:x:991:991::/:/bin/false\n");
+            assert_eq!(left, theirs, "{shell:?}");
+            assert_eq!(
+                fs::read_to_string(at("etc/group")).unwrap(),
+                "myapp:x:991:\n"
+            );
+            assert!(!at("var/www").exists(), "{shell:?}");
+        }
+    }
+}
+
+/// A program that takes the place of one that stands in, which it is then to become.
+pub(super) fn in_place_of(name: &str, first: &str, last: &str) -> tempfile::TempDir {
     let tools = tempfile::tempdir().unwrap();
-    let fake = tools.path().join("apt-get");
-    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes/apt-get");
-    let kill = "case \" $* \" in *' -s '*) ;; *) kill -9 \"$PPID\" ;; esac";
-    fs::write(&fake, format!("#!/bin/sh\n{kill}\nexec {real} \"$@\"\n")).unwrap();
+    let fake = tools.path().join(name);
+    let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes");
+    let text = format!("#!/bin/sh\n{first}\n{real}/{name} \"$@\"\n{last}\n");
+    fs::write(&fake, text).unwrap();
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    tools
+}
+
+/// A run that dies with its package manager at work, which gets to its end.
+fn dies_with(manager: &str, place: &Place, task: &Task, brought: &str) {
+    let kill = "case \" $* \" in *' -s '*) ;; *) kill -9 \"$PPID\" ;; esac";
+    let tools = in_place_of(manager, kill, "");
     let answer = place.apply_with(task, tools.path());
     assert_eq!(answer.end, None, "{answer:?}");
     let end = Instant::now() + Duration::from_secs(20);
-    while !installed(place).contains("libsocat") {
+    while !installed(place).contains(brought) {
         assert!(Instant::now() < end, "it did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+fn dies(place: &Place, task: &Task) {
+    dies_with("apt-get", place, task, "libsocat");
 }
 
 fn add(place: &Place, line: &str) {
@@ -140,6 +183,24 @@ fn what_others_install_after_a_run_died_is_theirs() {
         dies(&place, &wanted);
         apply(&place, &wanted);
         assert_eq!(owners(&place, "libsocat"), ["role"], "{shell:?}");
+        undo_leaves(&place, &[]);
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
+/// The next run notes what came, and comes to nothing before its own first change.
+#[test]
+fn what_a_run_that_died_brought_outlives_a_failure_of_the_next() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        dies(&place, &task("role", vec![packages(&["socat"])]));
+        let directory = file("/etc/elsewhere", "is a directory", 0o644);
+        let wanted = task("role", vec![file("/etc/some.conf", "x", 0o644), directory]);
+        let failed = failure(&place, &wanted);
+        assert!(failed.ends_with("neither a file nor a link"), "{failed}");
+        assert_eq!(owners(&place, "libsocat"), ["role"], "{shell:?}");
+        assert!(owners(&place, "/etc/some.conf").is_empty(), "{shell:?}");
         undo_leaves(&place, &[]);
         assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
     }
@@ -205,6 +266,80 @@ fn of_a_repository_of_rpms_only_our_own_transaction_is_ours() {
                 assert_eq!(!owners(&place, name).is_empty(), ours, "{shell:?} {name}");
             }
             undo_leaves(&place, &["vim 9 99", "libvim 9 99"]);
+        }
+    }
+}
+
+/// Nothing came of what was asked for, only what that needs.
+#[test]
+fn what_came_for_an_rpm_that_did_not_is_ours() {
+    for shell in SHELLS {
+        let wanted = task("role", vec![packages(&["broken"])]);
+        for when in ["meanwhile", "other"] {
+            let place = Place::with_rpm(shell);
+            others_install(&place, when, &["vim 9 99", "gpg-pubkey 1 (none)"]);
+            let failed = failure(&place, &wanted);
+            assert!(
+                failed.starts_with("Error: Transaction failed\n"),
+                "{failed}"
+            );
+            assert_eq!(owners(&place, "libbroken"), ["role"], "{shell:?}");
+            undo_leaves(&place, &["vim 9 99", "gpg-pubkey 1 (none)"]);
+        }
+        // A run that was cut off, after which others came.
+        let place = Place::with_rpm(shell);
+        dies_with("dnf", &place, &wanted, "libbroken");
+        add(&place, "vim 9 101");
+        undo_leaves(&place, &["vim 9 101"]);
+    }
+}
+
+/// Others were at work while dnf downloaded, or after a power cut had ended it.
+#[test]
+fn where_no_rpm_came_for_us_those_of_others_are_theirs() {
+    for shell in SHELLS {
+        let wanted = task("role", vec![packages(&["unknown"])]);
+        let place = Place::with_rpm(shell);
+        others_install(&place, "meanwhile", &["vim 9 99"]);
+        failure(&place, &wanted);
+        undo_leaves(&place, &["vim 9 99"]);
+
+        let place = Place::with_rpm(shell);
+        others_install(&place, "meanwhile", &["vim 9 9000000001"]);
+        fs::write(place.root().join("proc/stat"), "cpu 0\nbtime 9000000000\n").unwrap();
+        dies_with("dnf", &place, &wanted, "vim");
+        undo_leaves(&place, &["vim 9 9000000001"]);
+
+        let place = Place::with_rpm(shell);
+        fs::write(place.root().join("proc/stat"), "cpu 0\nbtime 9000000000\n").unwrap();
+        dies_with(
+            "dnf",
+            &place,
+            &task("role", vec![packages(&["broken"])]),
+            "libbroken",
+        );
+        add(&place, "vim 9 9000000001");
+        undo_leaves(&place, &["vim 9 9000000001"]);
+    }
+}
+
+/// It sounds as if the package manager had been locked out, when it has already installed something.
+#[test]
+fn a_lock_that_a_script_of_a_package_meets_is_a_failure() {
+    for shell in SHELLS {
+        for place in [Place::new(shell), Place::with_rpm(shell)] {
+            fs::write(place.root().join("fake/asking"), "").unwrap();
+            let wanted = task("role", vec![packages(&["g++", "zip"])]);
+            let failed = failure(&place, &wanted);
+            assert!(
+                failed.contains("Resource temporarily unavailable"),
+                "{failed}"
+            );
+            for (name, ours) in [("g++", true), ("libg++", true), ("zip", false)] {
+                assert_eq!(!owners(&place, name).is_empty(), ours, "{shell:?} {name}");
+            }
+            apply(&place, &wanted);
+            undo_leaves(&place, &[]);
         }
     }
 }
