@@ -299,7 +299,7 @@ fn a_bastion_is_on_the_way_to_all_others() {
             true,
         ),
     ] {
-        let hosts = HOSTS.replacen("all:\n", "all:\n  vars: {ansible_ssh_pass: theirs}\n", 1);
+        let hosts = HOSTS.replacen("  vars:\n", "  vars:\n    ansible_ssh_pass: theirs\n", 1);
         assert_ne!(hosts, HOSTS);
         let hosts = format!("{hosts}    bastion:\n      {bastion}\n");
         let cluster = self::cluster(&hosts, &format!("{VARS}{vars}"));

@@ -148,8 +148,13 @@ watch_over() {
   [ "$pause" -lt 5 ] || pause=5
   [ "$pause" -gt 0 ] || pause=1
   started "$1"
-  began=$tick
-  while sleep "$pause"; do
+  began=$tick nap=
+  # Who ends it is done and leaves nothing behind, if only for some seconds.
+  trap '[ -z "$nap" ] || kill "$nap"; exit 0' TERM
+  while :; do
+    sleep "$pause" &
+    nap=$!
+    wait "$nap" || exit 0
     started "$1"
     [ -n "$tick" ] && [ "$tick" = "$began" ] || exit 0
     find_tree "$1"

@@ -390,6 +390,25 @@ fn a_package_manager_that_gets_on_is_waited_for() {
 }
 
 #[test]
+fn who_watched_over_a_package_manager_leaves_nothing_behind() {
+    in_every_shell(|place| {
+        apply(&place, &task("role", vec![packages(&["slow"])]));
+        let own = format!("FAKE_ROOT={}", place.root().display());
+        let processes = fs::read_dir("/proc").unwrap();
+        let left: Vec<_> = processes
+            .filter_map(|entry| {
+                let process = entry.unwrap().path();
+                let environment = fs::read(process.join("environ")).ok()?;
+                let mut words = environment.split(|byte| *byte == 0);
+                words.find(|word| *word == own.as_bytes())?;
+                fs::read_to_string(process.join("cmdline")).ok()
+            })
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
+#[test]
 fn a_package_manager_that_hangs_is_ended_with_what_it_started() {
     in_every_shell(|place| {
         let mut task = task("role", vec![packages(&["hung"])]);
