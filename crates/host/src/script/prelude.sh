@@ -148,13 +148,14 @@ watch_over() {
   [ "$pause" -lt 5 ] || pause=5
   [ "$pause" -gt 0 ] || pause=1
   started "$1"
-  began=$tick nap=
-  # Who ends it is done and leaves nothing behind, if only for some seconds.
-  trap '[ -z "$nap" ] || kill "$nap"; exit 0' TERM
+  began=$tick
+  # Who ends it is done and leaves nothing behind, not for a moment. Not `nap`, which is set later than the process
+  # begins; and KILL, since a process that is about to become another program may lose TERM.
+  before=${!:-}
+  trap '[ "${!:-}" = "$before" ] || { kill -9 "$!"; wait "$!"; }; exit 0' TERM
   while :; do
     sleep "$pause" &
-    nap=$!
-    wait "$nap" || exit 0
+    wait "$!" || exit 0
     started "$1"
     [ -n "$tick" ] && [ "$tick" = "$began" ] || exit 0
     find_tree "$1"

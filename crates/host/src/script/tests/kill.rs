@@ -91,7 +91,7 @@ fn failing_script() -> Operation {
 
 /// So far apart the points may be that are looked at, unless there is time for all of them. Which ones these are is up to
 /// chance, so that many runs see all.
-const GRAIN: usize = 6;
+const GRAIN: usize = 16;
 
 fn is_thorough() -> bool {
     std::env::var_os("HATCHERY_ROUNDS").is_some()

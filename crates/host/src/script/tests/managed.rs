@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     file, known,
-    place::{Place, SHELLS, assert_same},
+    place::{Place, SHELLS, assert_same, in_memory},
     task, unit,
 };
 use crate::{
@@ -186,7 +186,7 @@ fn many_files_are_not_many_processes() {
         fs::write(place.root().join(format!("etc/many/{number}.crt")), "x").unwrap();
     }
     // Every program that the machine has writes down that it was begun.
-    let counted = tempfile::tempdir().unwrap();
+    let counted = in_memory();
     let (noting, log) = (
         counted.path().join("..noting"),
         counted.path().join("..log"),

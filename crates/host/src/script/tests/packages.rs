@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     directory, file,
-    place::{Place, SHELLS, assert_same},
+    place::{Place, SHELLS, assert_same, in_memory},
     task,
     transactions::in_place_of,
     unit, word,
@@ -227,7 +227,7 @@ fn only_our_own_packages_are_kept_from_starting_services() {
         let before = place.snapshot();
         let copy = "for p; do case $p in nginx) cp \"$FAKE_ROOT/usr/sbin/policy-rc.d\" \"$FAKE_ROOT/fake/policy\" ;; esac; done";
         // The package manager itself shows what was in place while it ran.
-        let tools = tempfile::tempdir().unwrap();
+        let tools = in_memory();
         let fake = tools.path().join("apt-get");
         let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes/apt-get");
         fs::write(&fake, format!("#!/bin/sh\n{copy}\nexec {real} \"$@\"\n")).unwrap();

@@ -7,7 +7,10 @@ use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -72,14 +75,24 @@ pub(super) fn assert_same(left: &Snapshot, right: &Snapshot, when: &str) {
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
+/// Where busybox lies, and what it can do, a line each.
+static BUSYBOX: LazyLock<String> = LazyLock::new(|| {
+    let line = "command -v busybox; busybox --list";
+    let listed = Command::new("sh").args(["-c", line]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap()
+});
+
+/// A directory in memory where possible: what is flushed to disk costs most of the time, and a test has no use for it.
+pub(super) fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 impl Place {
     pub(super) fn new(shell: &'static [&'static str]) -> Self {
-        // In memory where possible: records are flushed to disk, which a test has no use for.
-        let root = tempfile::tempdir_in("/dev/shm")
-            .or_else(|_| tempfile::tempdir())
-            .unwrap();
         let place = Self {
-            root,
+            root: in_memory(),
             shell,
             cluster: "c1",
             rpm: false,
@@ -303,16 +316,13 @@ impl Place {
     /// A shell that traces into a file dies of SIGXFSZ when that file may not grow: between any two
     /// commands, as abruptly as by SIGKILL, and without any word in the script that serves tests.
     fn run_limited(&self, directory: &Path, text: &str, limit: Option<usize>) -> Output {
-        let work = tempfile::tempdir().unwrap();
+        let work = in_memory();
         let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/script/fakes");
         let mut path = format!("{}:", fakes.display());
         if self.shell[0] == "busybox" {
             let applets = work.path().join("applets");
             fs::create_dir(&applets).unwrap();
-            let line = "command -v busybox; busybox --list";
-            let listed = Command::new("sh").args(["-c", line]).output().unwrap();
-            let listed = String::from_utf8(listed.stdout).unwrap();
-            let mut lines = listed.lines();
+            let mut lines = BUSYBOX.lines();
             // One that prefers its own programs (busybox-static) runs none of those that stand in.
             let busybox = lines.next().unwrap();
             for applet in lines {

@@ -9,7 +9,7 @@ use std::{
 use super::{
     file,
     packages::{apply, installed, owners, packages},
-    place::{Place, SHELLS, assert_same},
+    place::{Place, SHELLS, assert_same, in_memory},
     task,
 };
 use crate::{
@@ -132,7 +132,7 @@ fn what_others_make_while_packages_come_is_theirs() {
 
 /// A program that takes the place of one that stands in, which it is then to become.
 pub(super) fn in_place_of(name: &str, first: &str, last: &str) -> tempfile::TempDir {
-    let tools = tempfile::tempdir().unwrap();
+    let tools = in_memory();
     let fake = tools.path().join(name);
     let real = concat!(env!("CARGO_MANIFEST_DIR"), "/src/script/fakes");
     let text = format!("#!/bin/sh\n{first}\n{real}/{name} \"$@\"\n{last}\n");
