@@ -14,14 +14,14 @@ use hatchery_engine::{
     cleanup::{self, Cleaned},
     command_hook::Operator,
     name_list::NameList,
-    preflight::{self, Manners},
-    reach::{self, Surroundings},
+    preflight::{self, AskOptions},
+    reach::{self, Environment},
     state::{self, Claim, Directory, Holder, Key, Lock, Record, Store as _},
 };
 use hatchery_host::{
     machine::{self, Machine},
     script::Identity,
-    transport::ssh::Patience,
+    transport::ssh::Timeouts,
 };
 use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
         }
     };
     let count = number(nodes.len(), "machine");
-    let surroundings = Surroundings::of_process(home);
+    let environment = Environment::of_process(home);
     let state = |error| refusal::state(&error);
     let (identity, question) = match &record {
         Some(record) => (
@@ -102,7 +102,7 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
             ),
         ),
         None => {
-            let Some(identity) = holder(cluster, &surroundings, arguments.parallel).await? else {
+            let Some(identity) = holder(cluster, &environment, arguments.parallel).await? else {
                 let refused = Refused::new(format!(
                     "nothing is known of a cluster {}, neither here nor on its machines",
                     cluster.id
@@ -128,8 +128,8 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
     let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
     let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
     let lock = store.lock(holder).await.map_err(state)?;
-    let patience = Patience::default();
-    let machines = reach::selected(&cluster.id, &nodes, &identity, &surroundings, &patience);
+    let timeouts = Timeouts::default();
+    let machines = reach::selected(&cluster.id, &nodes, &identity, &environment, &timeouts);
     let machines = machines.map_err(|errors| refusal::reach(&errors))?;
     let machines: Vec<_> = machines.into_iter().map(Arc::new).collect();
     let ground = Ground {
@@ -217,17 +217,17 @@ fn unknown_way(lost: &[&Claim], store: &Directory) -> Refused {
 /// For whom the machines say they are held, where nothing is remembered.
 async fn holder(
     cluster: &Cluster,
-    surroundings: &Surroundings,
+    environment: &Environment,
     parallel: usize,
 ) -> Result<Option<Identity>, Refused> {
     let nobody = state::nobody(&cluster.id);
-    let machines = reach::machines(cluster, &nobody, surroundings, &Patience::default());
+    let machines = reach::machines(cluster, &nobody, environment, &Timeouts::default());
     let machines = machines.map_err(|errors| refusal::reach(&errors))?;
-    let manners = Manners {
+    let options = AskOptions {
         parallel,
-        ..Manners::default()
+        ..AskOptions::default()
     };
-    let replies = preflight::ask(&machines, manners, |_, _| ()).await;
+    let replies = preflight::ask(&machines, options, |_, _| ()).await;
     let managed = replies.iter().flatten().map(|(_, managed)| managed);
     cleanup::holder(&cluster.id, managed).map_err(|ids| {
         Refused::new(format!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hatchery_engine::{
     confinement::Launcher,
-    reach::Surroundings,
+    reach::Environment,
     state::{Directory, Error, Expected, Key, Store},
 };
 use hatchery_sandbox::files;
@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// This machine, for a command that opens archives: their programs are run by this very program, confined.
-pub(crate) fn surroundings(home: PathBuf) -> Surroundings {
-    Surroundings::of_process(home).with_launcher(Launcher::this_program(confined::WORD))
+pub(crate) fn environment(home: PathBuf) -> Environment {
+    Environment::of_process(home).with_launcher(Launcher::this_program(confined::WORD))
 }
 
 /// Which file.
@@ -74,7 +74,7 @@ impl Given {
         let path = deploy_file::find(self.file.as_deref(), home, output)?;
         let file = Text::read(&path)?;
         let vars = self.vars.as_deref().map(Text::read).transpose()?;
-        let reading = deploy_file::judge(&file, vars.as_ref(), purpose);
+        let reading = deploy_file::validate(&file, vars.as_ref(), purpose);
         Ok(good(reading, file, vars, output))
     }
 }
@@ -107,7 +107,7 @@ impl Named {
                 .remedy("use the --home that it was made with, or name its deploy file with -f")
                 .into());
         };
-        let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
+        let reading = deploy_file::validate(&file, vars.as_ref(), deploy_file::Use::Access);
         Ok(good(reading, file, vars, output))
     }
 

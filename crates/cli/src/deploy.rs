@@ -102,12 +102,12 @@ async fn deploy(
         Some(record) => record.clone(),
         None => Record::new(&cluster.id, now).map_err(state)?,
     };
-    let surroundings = cluster_file::surroundings(home);
+    let environment = cluster_file::environment(home);
     let request = Request {
         cluster,
         identity: &record.identity(),
         remembered: known.as_ref(),
-        surroundings: &surroundings,
+        environment: &environment,
         base: std::env::current_dir().context("cannot tell where this runs")?,
         parallel: arguments.parallel,
     };
@@ -122,7 +122,7 @@ async fn deploy(
         Some(Ok(survey)) => survey,
     };
     refusal::findings(&survey.findings, output);
-    let external_ca = surroundings.external_ca(&cluster.certificates)?;
+    let external_ca = environment.external_ca(&cluster.certificates)?;
     record.formed |= survey.formed;
     let authorities =
         Authorities::load_or_create(&store, &lock, record.formed, external_ca.as_deref(), now);
@@ -150,7 +150,7 @@ async fn deploy(
     let asked = begin.elapsed().as_secs_f64();
     let progress = Progress::new(output, Some(&log), begin);
     for note in &survey.plan.notes {
-        progress.tell(&Event::Note { text: note.clone() });
+        progress.emit(&Event::Note { text: note.clone() });
     }
     let was_up = record.formed || was_up(&store, &survey).await.map_err(state)?;
     let work = Work {
@@ -162,7 +162,7 @@ async fn deploy(
         lock: &lock,
         record: &record,
     };
-    let outcome = work.carry_out(&progress, &mut interrupts).await?;
+    let outcome = work.execute(&progress, &mut interrupts).await?;
     if ending::has_control_plane(cluster, &survey.missing, &outcome) {
         let before = record.clone();
         record.reach();
@@ -238,12 +238,12 @@ struct Work<'a> {
 impl Work<'_> {
     /// Carries the plan out; the first Ctrl-C stops it in a clean state, the second leaves at once. The administrator's
     /// kubeconfig is there as soon as the API answers, whatever becomes of the rest.
-    async fn carry_out(
+    async fn execute(
         &self,
         progress: &Progress<'_>,
         interrupts: &mut Interrupts,
     ) -> anyhow::Result<Outcome> {
-        let tell = |event: Event| progress.tell(&event);
+        let emit = |event: Event| progress.emit(&event);
         let (stop, stopped) = watch::channel(false);
         let run = Run::new(
             &self.file.cluster,
@@ -251,7 +251,7 @@ impl Work<'_> {
             &self.survey.managed,
             self.authorities,
             self.arguments.parallel,
-            &tell,
+            &emit,
         );
         let run = run
             .without(&self.survey.missing)
@@ -262,7 +262,7 @@ impl Work<'_> {
             });
         let mut up = run.up();
         let mut is_up = false;
-        let mut work = pin!(run.carry_out(&self.survey.plan));
+        let mut work = pin!(run.execute(&self.survey.plan));
         loop {
             tokio::select! {
                 biased;

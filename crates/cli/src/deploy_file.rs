@@ -77,11 +77,11 @@ pub(crate) fn look(
 ) -> anyhow::Result<Reading> {
     let file = Text::read(path)?;
     let vars = vars.map(Text::read).transpose()?;
-    Ok(judge(&file, vars.as_ref(), Use::Everything(home)))
+    Ok(validate(&file, vars.as_ref(), Use::Everything(home)))
 }
 
 /// The same for files that were read.
-pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
+pub(crate) fn validate(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
     let need = match purpose {
         Use::Everything(_) => Need::Everything,
         Use::Access => Need::Access,
@@ -110,7 +110,7 @@ pub(crate) fn judge(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Readi
             Purpose::PrivateKey | Purpose::PasswordFile
         );
         if purpose != Use::Access || is_for_access {
-            for diagnostic in judge_reference(&reference, state.as_ref()) {
+            for diagnostic in check_reference(&reference, state.as_ref()) {
                 reading.diagnostics.push(diagnostic);
             }
         }
@@ -178,7 +178,7 @@ impl Text {
 }
 
 /// What is wrong with a file that a deploy file names.
-fn judge_reference(reference: &Reference, state: Option<&Directory>) -> Vec<Diagnostic> {
+fn check_reference(reference: &Reference, state: Option<&Directory>) -> Vec<Diagnostic> {
     let path = expand(&reference.path);
     let checked = match reference.purpose {
         Purpose::Archive(_) => beginning(&path).map(|_| None),

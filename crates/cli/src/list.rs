@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
 use hatchery_engine::{
     authorities::Authorities,
-    live::{self, Live},
-    reach::Surroundings,
+    reach::Environment,
     state::{self, Directory, Listed},
+    status::{self, Status},
 };
 use serde_json::json;
 
@@ -28,7 +28,7 @@ struct Row {
     name: String,
     machines: usize,
     /// What was found out, or why nothing could be.
-    found: Result<Live, String>,
+    found: Result<Status, String>,
 }
 
 pub(crate) fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
@@ -68,7 +68,7 @@ async fn look(listed: Listed, home: PathBuf) -> Row {
         let (file, vars) = remembered
             .map_err(|error| error.to_string())?
             .ok_or("its deploy file is not remembered: it was never deployed")?;
-        let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
+        let reading = deploy_file::validate(&file, vars.as_ref(), deploy_file::Use::Access);
         let cluster = reading.cluster.ok_or_else(|| {
             format!(
                 "its deploy file is not good any more: check -f {}",
@@ -79,12 +79,12 @@ async fn look(listed: Listed, home: PathBuf) -> Row {
         let authorities = Authorities::load(&store).await;
         let authorities = authorities.map_err(|error| error.to_string())?;
         let identity = record.identity();
-        let surroundings = Surroundings::of_process(home.clone());
-        let looking = live::look(
+        let environment = Environment::of_process(home.clone());
+        let looking = status::look(
             &cluster,
             &identity,
             authorities.as_ref(),
-            &surroundings,
+            &environment,
             DEADLINE,
         );
         looking.await.map_err(|errors| {
@@ -100,9 +100,9 @@ impl Row {
     fn document(&self) -> serde_json::Value {
         let mut document = json!({"name": self.name, "machines": self.machines});
         match &self.found {
-            Ok(live) => {
-                document["apiAnswers"] = live.silence.is_none().into();
-                document["live"] = json!(live);
+            Ok(status) => {
+                document["apiAnswers"] = status.silence.is_none().into();
+                document["status"] = json!(status);
             }
             Err(reason) => document["problem"] = reason.clone().into(),
         }
@@ -113,16 +113,16 @@ impl Row {
         let dash = || "-".to_owned();
         match &self.found {
             Err(_) => [self.name.clone(), dash(), dash(), dash(), dash(), dash()],
-            Ok(live) => {
-                let nodes = match live.silence {
-                    None => format!("{}/{} ready", live.ready, live.nodes),
+            Ok(status) => {
+                let nodes = match status.silence {
+                    None => format!("{}/{} ready", status.ready, status.nodes),
                     Some(_) => dash(),
                 };
-                let until = live.certificates_until;
+                let until = status.certificates_until;
                 [
                     self.name.clone(),
-                    live.kubernetes.clone().unwrap_or_else(dash),
-                    if live.silence.is_none() {
+                    status.kubernetes.clone().unwrap_or_else(dash),
+                    if status.silence.is_none() {
                         "answers"
                     } else {
                         "silent"
@@ -130,7 +130,7 @@ impl Row {
                     .to_owned(),
                     nodes,
                     until.map_or_else(dash, |until| format!("until {}", until.date())),
-                    format!("{}/{} reached", live.reached, self.machines),
+                    format!("{}/{} reached", status.reached, self.machines),
                 ]
             }
         }
@@ -139,7 +139,7 @@ impl Row {
     /// Why something is not known.
     fn reason(&self) -> Option<&str> {
         match &self.found {
-            Ok(live) => live.silence.as_deref(),
+            Ok(status) => status.silence.as_deref(),
             Err(reason) => Some(reason),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_table_with_what_is_wrong_below() {
-        let well = Live {
+        let well = Status {
             kubernetes: Some("v1.34.1".into()),
             silence: None,
             ready: 2,
@@ -198,10 +198,10 @@ mod tests {
             machines: 3,
             found,
         };
-        let silent = Live {
+        let silent = Status {
             silence: Some("no answer within 8 s".into()),
             reached: 0,
-            ..Live::default()
+            ..Status::default()
         };
         let rows = [
             row("lab", Ok(well)),

@@ -82,7 +82,7 @@ impl Output {
         self.program
     }
 
-    /// Whether it was called by the name of the program that it takes over from, and is to have its manners.
+    /// Whether it was called by the name of the program that it takes over from, and is to have its options.
     pub(crate) fn is_eggo(&self) -> bool {
         self.program == "eggo"
     }

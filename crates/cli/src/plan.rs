@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use hatchery_engine::{
     authorities::{Authorities, Foreseen},
     deployment::{self, Request, Survey},
-    outlook::{self, Looking, Outlook, Part},
+    diff::{self, Diff, Looking, Part},
     run::Run,
     state::{self, Directory},
 };
@@ -76,12 +76,12 @@ async fn plan(
         Some(record) => record.identity(),
         None => state::nobody(&cluster.id),
     };
-    let surroundings = cluster_file::surroundings(home);
+    let environment = cluster_file::environment(home);
     let request = Request {
         cluster,
         identity: &identity,
         remembered: record.as_ref(),
-        surroundings: &surroundings,
+        environment: &environment,
         base: std::env::current_dir().context("cannot tell where this runs")?,
         parallel: arguments.parallel,
     };
@@ -92,7 +92,7 @@ async fn plan(
             return Ok(refusal::show(cluster, &refusal, output));
         }
     };
-    let external_ca = surroundings.external_ca(&cluster.certificates)?;
+    let external_ca = environment.external_ca(&cluster.certificates)?;
     let now = OffsetDateTime::now_utc();
     let formed = survey.formed || record.is_some_and(|record| record.formed);
     let foreseen = Authorities::load_or_imagine(&store, formed, external_ca.as_deref(), now).await;
@@ -100,14 +100,14 @@ async fn plan(
         Foreseen::Kept(authorities) => (authorities, false),
         Foreseen::Imagined(authorities) => (authorities, true),
     };
-    let tell = |_| ();
+    let emit = |_| ();
     let run = Run::new(
         cluster,
         &survey.machines,
         &survey.managed,
         &authorities,
         arguments.parallel,
-        &tell,
+        &emit,
     )
     .without(&survey.missing);
     let api = match is_new {
@@ -117,7 +117,7 @@ async fn plan(
             Ok(Err(_)) | Err(_) => None,
         },
     };
-    let outlook = outlook::look(Looking {
+    let diff = diff::look(Looking {
         cluster,
         survey: &survey,
         authorities: &authorities,
@@ -129,20 +129,20 @@ async fn plan(
     for machine in &survey.machines {
         machine.disconnect().await;
     }
-    let outlook = outlook?;
+    let diff = diff?;
     refusal::findings(&survey.findings, output);
     if output.json() {
-        output.print_json(&document(cluster, &survey, &outlook));
+        output.print_json(&document(cluster, &survey, &diff));
     } else {
-        output.print(&render(&outlook, &survey.plan.notes));
+        output.print(&render(&diff, &survey.plan.notes));
     }
-    Ok(match arguments.exit_code && !outlook.is_empty() {
+    Ok(match arguments.exit_code && !diff.is_empty() {
         true => ExitCode::from(SOMETHING_TO_DO),
         false => ExitCode::SUCCESS,
     })
 }
 
-fn document(cluster: &Cluster, survey: &Survey, outlook: &Outlook) -> serde_json::Value {
+fn document(cluster: &Cluster, survey: &Survey, diff: &Diff) -> serde_json::Value {
     let missing = survey.missing.iter();
     let missing: Vec<_> = missing
         .map(|place| cluster.machines()[*place].name.as_str())
@@ -150,47 +150,47 @@ fn document(cluster: &Cluster, survey: &Survey, outlook: &Outlook) -> serde_json
     json!({
         "cluster": cluster.id,
         "kubernetes": survey.versions.kubernetes.to_string(),
-        "changes": outlook.changes(),
-        "machines": outlook.machines(),
-        "nothingToDo": outlook.is_empty(),
-        "parts": outlook.parts,
+        "changes": diff.changes(),
+        "machines": diff.machines(),
+        "nothingToDo": diff.is_empty(),
+        "parts": diff.parts,
         "notes": survey.plan.notes,
         "missing": missing,
     })
 }
 
 /// For people: by machine, then by part, the whole in the last line.
-fn render(outlook: &Outlook, notes: &[String]) -> String {
+fn render(diff: &Diff, notes: &[String]) -> String {
     let mut text = String::new();
     for note in notes {
         text += &format!("note: {note}\n");
     }
     let mut subjects: Vec<Option<&str>> = Vec::new();
-    for part in &outlook.parts {
+    for part in &diff.parts {
         let subject = part.machine.as_deref();
         if !subjects.contains(&subject) {
             subjects.push(subject);
         }
     }
     for subject in subjects {
-        let parts = outlook.parts.iter();
+        let parts = diff.parts.iter();
         let parts = parts.filter(|part| part.machine.as_deref() == subject);
         let lines: String = parts.map(render_part).collect();
         if !lines.is_empty() {
             text += &format!("{}\n{lines}\n", subject.unwrap_or("API"));
         }
     }
-    if outlook.is_empty() {
+    if diff.is_empty() {
         return text + "nothing to do\n";
     }
-    let api = outlook.api_changes();
-    let changes = number(outlook.changes() - api, "change");
-    let machines = number(outlook.machines(), "machine");
+    let api = diff.api_changes();
+    let changes = number(diff.changes() - api, "change");
+    let machines = number(diff.machines(), "machine");
     let api = match api {
         0 => String::new(),
         count => format!(", {count} through the API"),
     };
-    let later = match outlook.parts.iter().any(|part| part.later.is_some()) {
+    let later = match diff.parts.iter().any(|part| part.later.is_some()) {
         true => ", and what comes after the masters are up",
         false => "",
     };
@@ -218,7 +218,7 @@ fn render_part(part: &Part) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hatchery_engine::outlook::{Change, Kind};
+    use hatchery_engine::diff::{Change, Kind};
 
     use super::*;
 
@@ -240,7 +240,7 @@ mod tests {
     fn a_plan_is_told_by_machine() {
         let mut dns = part(None, "cluster DNS", &[]);
         dns.later = Some("9 objects are applied after the masters are up".into());
-        let outlook = Outlook {
+        let diff = Diff {
             parts: vec![
                 part(Some("m-1"), "prepare", &[(Kind::New, "file /a", "new")]),
                 part(Some("m-2"), "prepare", &[]),
@@ -266,12 +266,12 @@ API
 
 Plan: 2 changes on 1 machine, and what comes after the masters are up
 ";
-        assert_eq!(render(&outlook, &["look here".into()]), expected);
+        assert_eq!(render(&diff, &["look here".into()]), expected);
     }
 
     #[test]
     fn changes_through_the_api_are_counted_apart() {
-        let outlook = Outlook {
+        let diff = Diff {
             parts: vec![
                 part(Some("m-1"), "prepare", &[(Kind::New, "file /a", "new")]),
                 part(
@@ -281,7 +281,7 @@ Plan: 2 changes on 1 machine, and what comes after the masters are up
                 ),
             ],
         };
-        let text = render(&outlook, &[]);
+        let text = render(&diff, &[]);
         assert!(
             text.ends_with("\nPlan: 1 change on 1 machine, 1 through the API\n"),
             "{text}"
@@ -290,9 +290,9 @@ Plan: 2 changes on 1 machine, and what comes after the masters are up
 
     #[test]
     fn nothing_to_do_is_said() {
-        let outlook = Outlook {
+        let diff = Diff {
             parts: vec![part(Some("m-1"), "prepare", &[]), part(None, "pods", &[])],
         };
-        assert_eq!(render(&outlook, &[]), "nothing to do\n");
+        assert_eq!(render(&diff, &[]), "nothing to do\n");
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Takes an event.
-    pub(crate) fn tell(&self, event: &Event) {
+    pub(crate) fn emit(&self, event: &Event) {
         self.record(event);
         self.note(event);
         let at = self.begin.elapsed().as_secs_f64();

@@ -4,8 +4,8 @@ use std::{path::Path, time::Duration};
 
 use hatchery_engine::{
     authorities::Authorities,
-    live,
     state::{Brought, Claim, Directory, Key, Record, Store as _},
+    status,
 };
 use hatchery_spec::{Cluster, value::Name};
 
@@ -39,7 +39,7 @@ pub(crate) async fn cluster(store: &Directory) -> Result<Option<Cluster>, Refuse
     let Some((file, vars)) = cluster_file::remembered(store).await? else {
         return Ok(None);
     };
-    let reading = deploy_file::judge(&file, vars.as_ref(), deploy_file::Use::Access);
+    let reading = deploy_file::validate(&file, vars.as_ref(), deploy_file::Use::Access);
     let place = store.place(Key::DEPLOY_FILE);
     match reading.cluster {
         Some(cluster) => Ok(Some(cluster)),
@@ -58,16 +58,16 @@ async fn version(
     record: &Record,
 ) -> Option<Brought> {
     let authorities = Authorities::load(store).await.ok().flatten();
-    let surroundings = cluster_file::surroundings(home.to_owned());
+    let environment = cluster_file::environment(home.to_owned());
     let identity = record.identity();
-    let looking = live::look(
+    let looking = status::look(
         cluster,
         &identity,
         authorities.as_ref(),
-        &surroundings,
+        &environment,
         DEADLINE,
     );
-    let said = looking.await.ok().and_then(|live| live.kubernetes);
+    let said = looking.await.ok().and_then(|status| status.kubernetes);
     let written = || cluster.kubernetes_version.map(|one| one.to_string());
     said.or_else(written).map(|version| Brought::said(&version))
 }

@@ -174,7 +174,7 @@ fn script(path: &Path) -> Result<OneOff, Unusable> {
             "give it another name",
         ));
     };
-    judge(path, &facts)?;
+    check_script(path, &facts)?;
     let bytes = fs::read(path).map_err(unreadable)?;
     Ok(OneOff {
         name: name.to_owned(),
@@ -182,7 +182,7 @@ fn script(path: &Path) -> Result<OneOff, Unusable> {
     })
 }
 
-fn judge(path: &Path, facts: &Metadata) -> Result<(), Unusable> {
+fn check_script(path: &Path, facts: &Metadata) -> Result<(), Unusable> {
     let mode = facts.permissions().mode() & 0o777;
     let ours = facts.uid() == rustix::process::geteuid().as_raw()
         || facts.gid() == rustix::process::getegid().as_raw();

@@ -1,6 +1,6 @@
 //! What runs on a cluster's machines: a file for each thing.
 //!
-//! A component knows the files, certificates and services that it needs on one machine ([`Site`]), for any version.
+//! A component knows the files, certificates and services that it needs on one machine ([`NodeContext`]), for any version.
 
 pub(crate) mod agents;
 pub(crate) mod api_server;
@@ -42,8 +42,8 @@ use hatchery_spec::{
 use crate::{
     arguments::systemd_word,
     package::Installation,
+    resource::{Error, Issuer, Resources, Secret},
     versions::{Feature, Versions},
-    wish::{Error, Issuer, Secret, Wishes},
 };
 
 /// The first try to lead often comes before a new API server knows anybody's rights. The next one is up to twice this later.
@@ -65,7 +65,7 @@ pub(crate) const CIPHER_SUITES: [&str; 4] = [
 
 /// One machine of a cluster, with all that decides what it needs.
 #[derive(Clone, Copy)]
-pub(crate) struct Site<'a> {
+pub(crate) struct NodeContext<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) versions: &'a Versions,
     pub(crate) node: &'a Machine,
@@ -74,7 +74,7 @@ pub(crate) struct Site<'a> {
     pub(crate) installation: &'a Installation,
 }
 
-impl<'a> Site<'a> {
+impl<'a> NodeContext<'a> {
     /// Where a program lies.
     pub(crate) fn program(&self, name: &str) -> String {
         self.installation
@@ -185,25 +185,25 @@ pub(crate) fn host_port(address: IpAddr, port: u16) -> String {
 }
 
 /// By what a machine knows the API and everybody else in the cluster.
-pub(crate) fn authority(_: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(CA, Secret::Certificate(Issuer::Cluster))?;
-    wishes.secret(SIGNER, Secret::Signer(Issuer::Cluster))
+pub(crate) fn authority(_: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
+    resources.secret(CA, Secret::Certificate(Issuer::Cluster))?;
+    resources.secret(SIGNER, Secret::Signer(Issuer::Cluster))
 }
 
 /// A program's way to the API: a client certificate at `BASE.crt`, and a kubeconfig that names it. Who it is, is the
 /// request's common name.
 pub(crate) fn api_client(
-    site: &Site<'_>,
-    wishes: &mut Wishes,
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
     server: &str,
     path: &str,
     base: &str,
     request: Request,
 ) -> Result<(), Error> {
     let user = &request.common_name;
-    let text = kubeconfig(site.cluster.id.as_str(), server, user, CA, base);
-    wishes.leaf(Issuer::Cluster, base, request)?;
-    wishes.file(path, 0o600, text)
+    let text = kubeconfig(node_context.cluster.id.as_str(), server, user, CA, base);
+    resources.leaf(Issuer::Cluster, base, request)?;
+    resources.file(path, 0o600, text)
 }
 
 /// Lines of a service that runs as a user of its own: its certificates and keys are root's alone, so it gets copies of them, in a
@@ -291,7 +291,7 @@ mod tests {
             }));
         }
         trial.installation.operations = operations;
-        ["kubelet", "etcd"].map(|name| trial.site().stamp(&[name]))
+        ["kubelet", "etcd"].map(|name| trial.node_context().stamp(&[name]))
     }
 
     #[test]

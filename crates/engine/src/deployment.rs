@@ -11,7 +11,7 @@ use hatchery_host::{
     facts::Facts,
     machine::{Machine, Managed},
     script::Identity,
-    transport::ssh::Patience,
+    transport::ssh::Timeouts,
 };
 use hatchery_spec::Cluster;
 use time::OffsetDateTime;
@@ -26,8 +26,8 @@ use crate::{
         self, Bundles, Installation, Learned, Manifest as Brought, PackageKind, Problem, repository,
     },
     plan::{self, Basis, Manifest, Plan},
-    preflight::{self, Finding, Manners, Reply, Severity},
-    reach::{self, Surroundings},
+    preflight::{self, AskOptions, Finding, Reply, Severity},
+    reach::{self, Environment},
     state::Record,
     versions::Versions,
 };
@@ -42,7 +42,7 @@ pub struct Request<'a> {
     /// What is remembered of the cluster, where it exists already.
     pub remembered: Option<&'a Record>,
     /// The control machine.
-    pub surroundings: &'a Surroundings,
+    pub environment: &'a Environment,
     /// Where paths begin that are not absolute.
     pub base: PathBuf,
     /// So many machines at the same time.
@@ -97,20 +97,20 @@ pub async fn survey(
     if request.remembered.is_some_and(|one| one.formed) {
         request.compare(None, &[])?;
     }
-    let patience = Patience::default();
-    let machines = reach::machines(cluster, request.identity, request.surroundings, &patience)
+    let timeouts = Timeouts::default();
+    let machines = reach::machines(cluster, request.identity, request.environment, &timeouts)
         .map_err(Refusal::Reach)?;
-    let manners = Manners {
+    let options = AskOptions {
         parallel: request.parallel,
         stay: true,
-        ..Manners::default()
+        ..AskOptions::default()
     };
-    let asking = preflight::ask(&machines, manners, heard);
+    let asking = preflight::ask(&machines, options, heard);
     let opening = open(
-        with_whole_paths(cluster, request.surroundings),
+        with_whole_paths(cluster, request.environment),
         request.base.clone(),
-        request.surroundings.home.join("cache"),
-        request.surroundings.launcher.clone(),
+        request.environment.home.join("cache"),
+        request.environment.launcher.clone(),
     );
     let (replies, opened) = tokio::join!(asking, opening);
     let observed = replies.iter();
@@ -122,7 +122,7 @@ pub async fn survey(
         .remembered
         .is_some_and(|one| comparison::is_formed(one, &observed));
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let mut findings = preflight::judge(cluster, request.identity, &answers);
+    let mut findings = preflight::check_machines(cluster, request.identity, &answers);
     let missing = match missing::left_out(cluster, &replies, formed) {
         Ok(missing) => missing,
         Err(needed) => {
@@ -183,7 +183,7 @@ pub async fn survey(
     let mut plan = plan::make(&basis).map_err(Refusal::Plan)?;
     let unknown = learned.unknown.iter().map(ToString::to_string);
     plan.notes.splice(..0, unknown);
-    let unobtainable = preflight::judge_images(cluster, &plan, &machines, &replies, &sites).await;
+    let unobtainable = preflight::check_images(cluster, &plan, &machines, &replies, &sites).await;
     if !unobtainable.is_empty() {
         findings.splice(..0, unobtainable);
         return Err(Refusal::Machines(replies, findings));
@@ -229,11 +229,11 @@ fn is_fatal(finding: &Finding, cluster: &Cluster, missing: &[usize]) -> bool {
 }
 
 /// The cluster with archives that begin with `~/` where they are.
-fn with_whole_paths(cluster: &Cluster, surroundings: &Surroundings) -> Cluster {
+fn with_whole_paths(cluster: &Cluster, environment: &Environment) -> Cluster {
     let mut cluster = cluster.clone();
     for archive in cluster.packages.archives.values_mut() {
         // Where there is no home, the path stays as it is written and is not found.
-        if let Ok(path) = surroundings.expand(&archive.path) {
+        if let Ok(path) = environment.expand(&archive.path) {
             archive.path = path.to_string_lossy().into_owned();
         }
     }
@@ -422,8 +422,8 @@ mod tests {
         let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1, arch: amd64}]\ninstall:\n  package-source:\n    \
             srcpath: {amd64: ~/a.tar.gz, arm64: b.tar.gz}\n";
         let reading = read(Input::private("deploy.yaml", text.as_bytes()));
-        let surroundings = Surroundings::new("/state".into(), Some("/home/me".into()), |_| None);
-        let cluster = with_whole_paths(&reading.cluster.unwrap(), &surroundings);
+        let environment = Environment::new("/state".into(), Some("/home/me".into()), |_| None);
+        let cluster = with_whole_paths(&reading.cluster.unwrap(), &environment);
         let archives = cluster.packages.archives.values();
         let paths: Vec<_> = archives.map(|archive| archive.path.as_str()).collect();
         assert_eq!(paths, ["/home/me/a.tar.gz", "b.tar.gz"]);

@@ -1,4 +1,4 @@
-//! From wishes to operations: secrets come in, certificates that are still good stay.
+//! From resources to operations: secrets come in, certificates that are still good stay.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 
 use crate::{
     authorities::Authorities,
-    wish::{Issuer, Leaf, Secret, SecretFile, Wish},
+    resource::{Issuer, Leaf, Resource, Secret, SecretFile},
 };
 
 /// What certificates are made with, and what is known of the machine.
@@ -61,15 +61,15 @@ pub enum Error {
 }
 
 impl Material<'_> {
-    /// Turns wishes into operations. `issue` is false where nothing is going to be sent: a certificate that would be
+    /// Turns resources into operations. `issue` is false where nothing is going to be sent: a certificate that would be
     /// made anew is then a file that differs.
-    pub fn make(&self, wishes: &[Wish], issue: bool) -> Result<Made, Error> {
+    pub fn make(&self, resources: &[Resource], issue: bool) -> Result<Made, Error> {
         let mut made = Made::default();
-        for wish in wishes {
-            match wish {
-                Wish::Operation(operation) => made.operations.push(operation.clone()),
-                Wish::Secret(file) => made.operations.push(self.secret(file)?),
-                Wish::Leaf(leaf) => self.leaf(leaf, issue, &mut made)?,
+        for resource in resources {
+            match resource {
+                Resource::Operation(operation) => made.operations.push(operation.clone()),
+                Resource::Secret(file) => made.operations.push(self.secret(file)?),
+                Resource::Leaf(leaf) => self.leaf(leaf, issue, &mut made)?,
             }
         }
         Ok(made)

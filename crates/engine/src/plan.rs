@@ -32,12 +32,12 @@ pub use self::{
 use crate::{
     api,
     components::{
-        Site, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet, load_balancer,
-        machine, network, pods, rbac,
+        NodeContext, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet,
+        load_balancer, machine, network, pods, rbac,
     },
     package::Installation,
+    resource::{self, Resource, Resources},
     versions::{Feature, Versions},
-    wish::{self, Wish, Wishes},
 };
 
 /// Everything that a plan is made from.
@@ -78,7 +78,7 @@ pub enum Work {
         /// On whose behalf.
         owner: Word,
         /// How it is to be.
-        wishes: Vec<Wish>,
+        resources: Vec<Resource>,
     },
     /// Has the cluster's API do something.
     Api(ApiWork),
@@ -124,7 +124,7 @@ pub enum Error {
         /// The machine's name.
         machine: String,
         /// What cannot be told.
-        source: wish::Error,
+        source: resource::Error,
     },
     /// A manifest of Hatchery's own cannot be read, with what this cluster put into it.
     #[snafu(display("the manifest for {title} is broken: {source}"))]
@@ -211,7 +211,7 @@ impl Edges {
 }
 
 /// A part of what a machine needs.
-type Part = fn(&Site<'_>, &mut Wishes) -> Result<(), wish::Error>;
+type Part = fn(&NodeContext<'_>, &mut Resources) -> Result<(), resource::Error>;
 
 impl<'a> Maker<'a> {
     /// What comes before anybody can ask the API for something.
@@ -228,7 +228,7 @@ impl<'a> Maker<'a> {
                 node,
                 "load-balancer",
                 &needs,
-                &[load_balancer::wishes],
+                &[load_balancer::resources],
             )?;
         }
         self.first_masters()
@@ -245,7 +245,7 @@ impl<'a> Maker<'a> {
                 [self.of("etcd", place), self.of("master", place)].concat(),
             );
             let edges = Edges::needs(self.prepared(place)).and(own);
-            self.add(place, node, "pods", &edges.needs, &[pods::wishes])?;
+            self.add(place, node, "pods", &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
             let needs = self.of("pods", place);
             self.add(
@@ -253,7 +253,7 @@ impl<'a> Maker<'a> {
                 node,
                 "runtime",
                 &needs,
-                &[network::wishes, runtime(cluster)],
+                &[network::resources, runtime(cluster)],
             )?;
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
             let balancers = self.all("load-balancer", Role::LoadBalancer);
@@ -261,10 +261,10 @@ impl<'a> Maker<'a> {
                 .and(Edges::on(self.api_lives(), balancers))
                 .and(up.clone());
             let parts: [Part; 3] = if versions.has(Feature::ProxyWantsNode) {
-                [authority, kubelet::wishes, kube_proxy::wishes]
+                [authority, kubelet::resources, kube_proxy::resources]
             } else {
                 // A pod that asks for a Service before there is one is not answered, and tries again much later.
-                [authority, kube_proxy::wishes, kubelet::wishes]
+                [authority, kube_proxy::resources, kubelet::resources]
             };
             self.add(place, node, "worker", &edges.needs, &parts)?;
             self.graph.last_comes_after(&edges.after);
@@ -327,9 +327,9 @@ impl<'a> Maker<'a> {
         let Some((_, installation)) = self.basis.sites.get(&place) else {
             return Ok(());
         };
-        let mut wishes = Wishes::default();
+        let mut resources = Resources::default();
         if node.is(Role::Worker) {
-            pods::before(&mut wishes).map_err(|source| Error::Machine {
+            pods::before(&mut resources).map_err(|source| Error::Machine {
                 machine: node.name.to_string(),
                 source,
             })?;
@@ -339,14 +339,23 @@ impl<'a> Maker<'a> {
         let (packages, others): (Vec<_>, Vec<_>) =
             operations.partition(|one| lane.is_some() && matches!(one, Operation::Packages(_)));
         if let (Some(lane), false) = (lane, packages.is_empty()) {
-            packages.into_iter().for_each(|one| wishes.operation(one));
-            let first = std::mem::take(&mut wishes);
+            packages
+                .into_iter()
+                .for_each(|one| resources.operation(one));
+            let first = std::mem::take(&mut resources);
             self.push(place, node, "packages", &[], first, &[])?;
             self.graph.last_runs(Concurrency::OneByOne(lane));
         }
-        others.into_iter().for_each(|one| wishes.operation(one));
+        others.into_iter().for_each(|one| resources.operation(one));
         let needs = self.of("packages", place);
-        self.push(place, node, "prepare", &needs, wishes, &[machine::wishes])
+        self.push(
+            place,
+            node,
+            "prepare",
+            &needs,
+            resources,
+            &[machine::resources],
+        )
     }
 
     fn add(
@@ -357,7 +366,7 @@ impl<'a> Maker<'a> {
         needs: &[TaskId],
         parts: &[Part],
     ) -> Result<(), Error> {
-        self.push(place, node, owner, needs, Wishes::default(), parts)
+        self.push(place, node, owner, needs, Resources::default(), parts)
     }
 
     fn push(
@@ -366,13 +375,13 @@ impl<'a> Maker<'a> {
         node: &Machine,
         owner: &'static str,
         needs: &[TaskId],
-        mut wishes: Wishes,
+        mut resources: Resources,
         parts: &[Part],
     ) -> Result<(), Error> {
         let Some((facts, installation)) = self.basis.sites.get(&place) else {
             return Ok(());
         };
-        let site = Site {
+        let node_context = NodeContext {
             cluster: self.basis.cluster,
             versions: self.basis.versions,
             node,
@@ -384,20 +393,20 @@ impl<'a> Maker<'a> {
             source,
         };
         for part in parts {
-            part(&site, &mut wishes).map_err(context)?;
+            part(&node_context, &mut resources).map_err(context)?;
         }
         if owner == "runtime" {
             for archive in &installation.images {
-                wishes.operation(Operation::Images(archive.clone()));
+                resources.operation(Operation::Images(archive.clone()));
             }
         }
         let word = match owner {
             "packages" => "prepare",
             other => other,
         };
-        let word = wish::word(word).map_err(context)?;
+        let word = resource::word(word).map_err(context)?;
         self.graph
-            .machine(place, owner, node.name.as_str(), word, needs, wishes.0);
+            .machine(place, owner, node.name.as_str(), word, needs, resources.0);
         Ok(())
     }
 
@@ -425,8 +434,8 @@ impl<'a> Maker<'a> {
 
 fn runtime(cluster: &Cluster) -> Part {
     match cluster.runtime.kind {
-        RuntimeKind::Containerd => containerd::wishes,
-        RuntimeKind::Docker => docker::wishes,
-        RuntimeKind::Isulad => isulad::wishes,
+        RuntimeKind::Containerd => containerd::resources,
+        RuntimeKind::Docker => docker::resources,
+        RuntimeKind::Isulad => isulad::resources,
     }
 }

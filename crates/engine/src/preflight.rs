@@ -1,6 +1,6 @@
 //! Can a cluster be made of these machines? Asked before anything is changed.
 //!
-//! [`ask`] collects what the machines say, all at once; [`judge`] is pure and says what is wrong with that. A fact
+//! [`ask`] collects what the machines say, all at once; [`check_machines`] is pure and says what is wrong with that. A fact
 //! that a machine did not tell gives no finding.
 
 mod ask;
@@ -23,22 +23,26 @@ mod unreached;
 use hatchery_host::script::Identity;
 use hatchery_spec::{Cluster, cluster::Machine};
 
-pub(crate) use self::images::judge as judge_images;
+pub(crate) use self::images::check as check_images;
 pub use self::{
-    ask::{Manners, Reply, ask},
+    ask::{AskOptions, Reply, ask},
     finding::{Finding, Severity},
 };
 use self::{finding::Findings, subject::Subject};
 
 /// All there is to say about machines and their answers, the worst first. `own` is for whom they are wanted.
-pub fn judge(cluster: &Cluster, own: &Identity, answers: &[(&Machine, &Reply)]) -> Vec<Finding> {
+pub fn check_machines(
+    cluster: &Cluster,
+    own: &Identity,
+    answers: &[(&Machine, &Reply)],
+) -> Vec<Finding> {
     let mut findings = Findings::default();
     let mut subjects = Vec::new();
     for &(node, reply) in answers {
         let (facts, managed) = match reply {
             Ok((facts, managed)) => (facts, managed),
             Err(error) => {
-                unreached::judge(node, error, &mut findings);
+                unreached::check(node, error, &mut findings);
                 continue;
             }
         };
@@ -54,17 +58,17 @@ pub fn judge(cluster: &Cluster, own: &Identity, answers: &[(&Machine, &Reply)]) 
         subjects.push(subject);
         // What another cluster does there is that cluster's affair.
         if !held(&subject, &mut findings) {
-            system::judge(&subject, &mut findings);
-            kernel::judge(&subject, &mut findings);
-            room::judge(&subject, &mut findings);
-            software::judge(&subject, &mut findings);
-            ports::judge(&subject, &mut findings);
-            network::judge(&subject, &mut findings);
-            traces::judge(&subject, &mut findings);
-            existing_runtime::judge(&subject, &mut findings);
+            system::check(&subject, &mut findings);
+            kernel::check(&subject, &mut findings);
+            room::check(&subject, &mut findings);
+            software::check(&subject, &mut findings);
+            ports::check(&subject, &mut findings);
+            network::check(&subject, &mut findings);
+            traces::check(&subject, &mut findings);
+            existing_runtime::check(&subject, &mut findings);
         }
     }
-    fleet::judge(&subjects, &mut findings);
+    fleet::check(&subjects, &mut findings);
     findings.sorted()
 }
 

@@ -4,8 +4,8 @@
 //! missing is told at once, each thing with the machines that need it.
 
 mod credentials;
+mod environment;
 mod error;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ use hatchery_host::{
     machine::Machine,
     privilege::Privilege,
     script::Identity,
-    transport::ssh::{Bastions, Hop, HostKey, Patience, Ssh, Target, host_keys::InvalidPin},
+    transport::ssh::{Bastions, Hop, HostKey, Ssh, Target, Timeouts, host_keys::InvalidPin},
 };
 use hatchery_spec::{
     Cluster,
@@ -25,8 +25,8 @@ use hatchery_spec::{
 
 use self::credentials::Credentials;
 pub use self::{
+    environment::Environment,
     error::{Error, Problem},
-    surroundings::Surroundings,
 };
 use crate::state::Directory;
 
@@ -37,10 +37,10 @@ use crate::state::Directory;
 pub fn machines(
     cluster: &Cluster,
     identity: &Identity,
-    surroundings: &Surroundings,
-    patience: &Patience,
+    environment: &Environment,
+    timeouts: &Timeouts,
 ) -> Result<Vec<Machine>, Vec<Error>> {
-    Ok(held(routes(cluster, surroundings)?, identity, patience))
+    Ok(held(routes(cluster, environment)?, identity, timeouts))
 }
 
 /// The same for some machines, be they of one deploy file of the cluster or of several.
@@ -51,13 +51,13 @@ pub fn selected(
     cluster: &Name,
     nodes: &[&Node],
     identity: &Identity,
-    surroundings: &Surroundings,
-    patience: &Patience,
+    environment: &Environment,
+    timeouts: &Timeouts,
 ) -> Result<Vec<Machine>, Vec<Error>> {
     let mut errors = Errors::default();
-    let targets = targets_of(cluster, nodes, surroundings, &mut errors);
+    let targets = targets_of(cluster, nodes, environment, &mut errors);
     match errors.0.is_empty() {
-        true => Ok(held(targets, identity, patience)),
+        true => Ok(held(targets, identity, timeouts)),
         false => Err(errors.0),
     }
 }
@@ -65,11 +65,11 @@ pub fn selected(
 fn held(
     targets: Vec<(Target, Privilege)>,
     identity: &Identity,
-    patience: &Patience,
+    timeouts: &Timeouts,
 ) -> Vec<Machine> {
     let bastions = Bastions::new();
     let machine = |(target, privilege)| {
-        let ssh = Ssh::new(target, patience.clone(), bastions.clone());
+        let ssh = Ssh::new(target, timeouts.clone(), bastions.clone());
         Machine::new(Arc::new(ssh), privilege, identity.clone())
     };
     targets.into_iter().map(machine).collect()
@@ -81,10 +81,10 @@ fn held(
 /// Everything that is missing on the control machine.
 pub fn routes(
     cluster: &Cluster,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Vec<(Target, Privilege)>, Vec<Error>> {
     let mut errors = Errors::default();
-    let targets = targets(cluster, surroundings, &mut errors);
+    let targets = targets(cluster, environment, &mut errors);
     if errors.0.is_empty() {
         Ok(targets)
     } else {
@@ -102,29 +102,29 @@ struct Files {
 
 fn targets(
     cluster: &Cluster,
-    surroundings: &Surroundings,
+    environment: &Environment,
     errors: &mut Errors,
 ) -> Vec<(Target, Privilege)> {
     let nodes: Vec<_> = cluster.machines().iter().collect();
-    targets_of(&cluster.id, &nodes, surroundings, errors)
+    targets_of(&cluster.id, &nodes, environment, errors)
 }
 
 fn targets_of(
     cluster: &Name,
     nodes: &[&Node],
-    surroundings: &Surroundings,
+    environment: &Environment,
     errors: &mut Errors,
 ) -> Vec<(Target, Privilege)> {
-    let directory = Directory::new(&surroundings.home, cluster);
+    let directory = Directory::new(&environment.home, cluster);
     let files = Files {
-        known: surroundings.known_hosts(),
+        known: environment.known_hosts(),
         record: directory.path().join("known_hosts"),
     };
     let made = directory.make().map_err(|error| Problem::Directory {
         path: directory.path().display().to_string(),
         reason: error.to_string(),
     });
-    let mut credentials = Credentials::new(surroundings);
+    let mut credentials = Credentials::new(environment);
     let mut targets = Vec::new();
     for &node in nodes {
         if let Err(problem) = &made {

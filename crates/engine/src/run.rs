@@ -3,11 +3,11 @@
 //! A task that fails takes with it those that need it, and nothing else.
 
 mod api_access;
+mod events;
 mod gate;
 mod machine_work;
 mod nodes;
 mod queue;
-mod telling;
 
 use std::{
     sync::{Arc, atomic::AtomicUsize},
@@ -40,7 +40,7 @@ pub struct Run<'a> {
     /// So many machines at the same time.
     pub parallel: usize,
     /// Who is told.
-    pub tell: &'a (dyn Fn(Event) + Send + Sync),
+    pub emit: &'a (dyn Fn(Event) + Send + Sync),
     api: OnceCell<Api>,
     /// Machines that are left out, since they did not answer.
     missing: &'a [usize],
@@ -114,7 +114,7 @@ enum Progress {
 
 /// Why one task was not done.
 #[derive(Debug)]
-enum Trouble {
+enum TaskError {
     Failed {
         reason: String,
         remedy: Option<String>,
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         managed: &'a [Managed],
         authorities: &'a Authorities,
         parallel: usize,
-        tell: &'a (dyn Fn(Event) + Send + Sync),
+        emit: &'a (dyn Fn(Event) + Send + Sync),
     ) -> Self {
         Self {
             cluster,
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
             managed,
             authorities,
             parallel,
-            tell,
+            emit,
             api: OnceCell::new(),
             missing: &[],
             stop: None,
@@ -195,12 +195,13 @@ impl<'a> Run<'a> {
     }
 
     /// Carries it out to the end, or as far as it goes.
-    pub async fn carry_out(&self, plan: &Plan) -> Outcome {
+    pub async fn execute(&self, plan: &Plan) -> Outcome {
         let mut queue = Queue::new(plan, self.parallel);
         self.begin(plan);
         let mut outcome = Outcome::default();
-        let mut running: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Progress, Trouble>)>> =
-            FuturesUnordered::new();
+        let mut running: FuturesUnordered<
+            LocalBoxFuture<'_, (usize, Result<Progress, TaskError>)>,
+        > = FuturesUnordered::new();
         loop {
             if self.is_stopped() {
                 let left = queue.close();
@@ -237,15 +238,15 @@ impl<'a> Run<'a> {
                     }
                     queue.end(number, End::Good);
                 }
-                Err(Trouble::Failed { reason, remedy }) => {
+                Err(TaskError::Failed { reason, remedy }) => {
                     self.fail(plan, number, reason, remedy, &mut outcome);
                     queue.end(number, End::BadForLane);
                 }
-                Err(Trouble::Refused { reason, remedy }) => {
+                Err(TaskError::Refused { reason, remedy }) => {
                     self.fail(plan, number, reason, remedy, &mut outcome);
                     queue.end(number, End::Bad);
                 }
-                Err(Trouble::Stopped) => {
+                Err(TaskError::Stopped) => {
                     self.give_up(plan, number, &mut outcome);
                     queue.end(number, End::Bad);
                 }
@@ -254,15 +255,15 @@ impl<'a> Run<'a> {
         outcome
     }
 
-    async fn task(&self, plan: &Plan, number: usize, stage: Stage) -> Result<Progress, Trouble> {
+    async fn task(&self, plan: &Plan, number: usize, stage: Stage) -> Result<Progress, TaskError> {
         if self.is_stopped() {
-            return Err(Trouble::Stopped);
+            return Err(TaskError::Stopped);
         }
         let task = &plan.tasks[number];
         let machine = self.name(plan, number);
         let begin = Instant::now();
         let step = |step: &str| {
-            (self.tell)(Event::Step {
+            (self.emit)(Event::Step {
                 task: number,
                 machine: machine.clone(),
                 step: step.to_owned(),
@@ -270,7 +271,7 @@ impl<'a> Run<'a> {
         };
         let goes_on = stage == Stage::Work && task.concurrency.is_one_by_one();
         if !goes_on {
-            (self.tell)(Event::Started {
+            (self.emit)(Event::Started {
                 task: number,
                 title: task.title.clone(),
                 machine: machine.clone(),
@@ -292,7 +293,7 @@ impl<'a> Run<'a> {
                 let asked = tokio::select! {
                     asked = self.ask(work, &step) => asked,
                     // Every request is whole in itself, so it may end between any two.
-                    () = self.stopped() => return Err(Trouble::Stopped),
+                    () = self.stopped() => return Err(TaskError::Stopped),
                 };
                 Done {
                     changes: asked?,
@@ -300,7 +301,7 @@ impl<'a> Run<'a> {
                 }
             }
         };
-        (self.tell)(Event::Finished {
+        (self.emit)(Event::Finished {
             task: number,
             title: task.title.clone(),
             machine,
@@ -315,8 +316,8 @@ impl<'a> Run<'a> {
         &self,
         work: &ApiWork,
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<usize, Trouble> {
-        let api = self.api(step).await.map_err(Trouble::from)?;
+    ) -> Result<usize, TaskError> {
+        let api = self.api(step).await.map_err(TaskError::from)?;
         let mut changes = 0;
         match work {
             ApiWork::Ready => {
@@ -325,7 +326,7 @@ impl<'a> Run<'a> {
             ApiWork::Apply(manifests) => {
                 for manifest in manifests {
                     let applied = api.apply(&manifest.objects, true).await;
-                    let applied = applied.map_err(Trouble::from)?;
+                    let applied = applied.map_err(TaskError::from)?;
                     let changed = applied.iter().filter(|one| one.effect != Effect::Unchanged);
                     changes += changed.count();
                 }
@@ -337,7 +338,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Trouble {
+impl TaskError {
     fn plain(error: impl std::fmt::Display) -> Self {
         Self::Failed {
             reason: error.to_string(),

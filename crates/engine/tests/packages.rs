@@ -326,7 +326,7 @@ async fn each_machine_gets_the_bytes_of_its_processor() {
         replies.push(Ok(found));
     }
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let findings = preflight::judge(&cluster, &identity, &answers);
+    let findings = preflight::check_machines(&cluster, &identity, &answers);
     let wrong = findings.iter().find(|one| one.code == "architecture");
     assert!(wrong.is_none(), "{wrong:?}");
 }

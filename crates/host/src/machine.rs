@@ -34,7 +34,7 @@ pub use self::{
     error::Error,
     managed::{Managed, ManagedResource},
     one_off::OneOff,
-    outcome::{Event, Left, Outcome, Outlook, Report, Undone},
+    outcome::{Difference, Event, Left, Outcome, Report, Undone},
 };
 use crate::{
     facts::{self, Facts},
@@ -134,14 +134,14 @@ impl Machine {
     }
 
     /// What a task would change. Changes nothing and needs no lock.
-    pub async fn look(&self, task: &Task) -> Result<Vec<Outlook>, Error> {
+    pub async fn look(&self, task: &Task) -> Result<Vec<Difference>, Error> {
         let list = List::of(task);
         let run = self.new_run();
         let question = list.script(&self.setting(&run), task, "look");
         let (output, errors) = self.ask(&question, task.deadline, "look").await?;
         let answer = self.read(&output, &errors)?;
         self.refused(&answer)?;
-        Outlook::of(task, &list.steps, &answer).ok_or_else(|| self.garbled(&readable(&output)))
+        Difference::of(task, &list.steps, &answer).ok_or_else(|| self.garbled(&readable(&output)))
     }
 
     /// Makes a task so. Bytes are sent only for what the machine turns out to lack. `watch` hears of each step.

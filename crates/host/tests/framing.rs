@@ -18,7 +18,7 @@ use hatchery_host::{
     transport::{
         Connection, Connector as _, Error, Exit, Finished,
         local::Local,
-        ssh::{Auth, Bastions, HostKey, Key, Patience, Ssh, Target},
+        ssh::{Auth, Bastions, HostKey, Key, Ssh, Target, Timeouts},
     },
 };
 use hatchery_sandbox::{
@@ -63,7 +63,7 @@ fn target(lab: &TestLab, user: &str) -> Target {
 
 async fn connect(lab: &TestLab) -> Arc<dyn Connection> {
     let target = target(lab, &lab.settings.user);
-    let ssh = Ssh::new(target, Patience::default(), Bastions::new());
+    let ssh = Ssh::new(target, Timeouts::default(), Bastions::new());
     ssh.connect().await.unwrap()
 }
 

@@ -19,7 +19,7 @@ use std::{
 use hatchery_host::{
     content::Content,
     facts::Arch,
-    machine::{Error, Event, Machine, Outcome, Outlook},
+    machine::{Difference, Error, Event, Machine, Outcome},
     operation::{
         Access, Directory, File, Firewall, HostsEntry, ImageStore, Images, Operation, PackageName,
         PackageSource, Packages, Port, Protocol, Script, Sysctl, Unit, UnitName, User,
@@ -149,12 +149,12 @@ async fn a_task_is_done_once_and_put_back() {
     let machine = machine(&memory);
     let task = task("role", everything("first"));
 
-    let outlook = machine.look(&task).await.unwrap();
+    let difference = machine.look(&task).await.unwrap();
     assert!(
-        outlook
+        difference
             .iter()
-            .all(|outlook| matches!(outlook, Outlook::Change(_))),
-        "{outlook:?}"
+            .all(|difference| matches!(difference, Difference::Change(_))),
+        "{difference:?}"
     );
     assert!(memory.is_untouched());
 

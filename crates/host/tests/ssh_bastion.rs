@@ -14,7 +14,7 @@ use hatchery_host::{
     privilege::{Privilege, begin},
     transport::{
         Connection, Connector as _, Error, Exit,
-        ssh::{Auth, Bastions, Hop, HostKey, Key, Patience, Ssh, Target},
+        ssh::{Auth, Bastions, Hop, HostKey, Key, Ssh, Target, Timeouts},
     },
 };
 use hatchery_sandbox::{
@@ -55,11 +55,11 @@ fn target(lab: &TestLab, machine: &Machine) -> Target {
 }
 
 fn ssh(target: Target, bastions: &Bastions) -> Ssh {
-    let patience = Patience {
+    let timeouts = Timeouts {
         connect: Duration::from_secs(4),
-        ..Patience::default()
+        ..Timeouts::default()
     };
-    Ssh::new(target, patience, bastions.clone())
+    Ssh::new(target, timeouts, bastions.clone())
 }
 
 async fn fails(target: Target) -> Error {

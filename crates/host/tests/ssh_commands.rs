@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use hatchery_host::transport::{
     Connector as _, Error, Exit,
-    ssh::{Bastions, Patience, Ssh},
+    ssh::{Bastions, Ssh, Timeouts},
 };
 use hatchery_sandbox::{
     fault::Fault,
     lab::{Machine, Options},
     test_lab::TestLab,
 };
-use ssh_lab::{connect, inside, lets_in, output, patience, sshd_with, target};
+use ssh_lab::{connect, inside, lets_in, output, sshd_with, target, timeouts};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::{sleep, timeout},
@@ -128,9 +128,9 @@ async fn commands(lab: &TestLab, machine: &Machine) {
     }
 
     // Nobody reads: given up, and the connection goes on.
-    let short = Patience {
+    let short = Timeouts {
         unread: Duration::from_secs(1),
-        ..patience()
+        ..timeouts()
     };
     let ssh = Ssh::new(target(lab, machine), short, Bastions::new());
     let impatient = ssh.connect().await.unwrap();

@@ -19,14 +19,14 @@ use futures::future::join_all;
 use hatchery_host::transport::{
     Connector as _, Error, Unreachable,
     ssh::{
-        Auth, Bastions, HostKey, Key, Patience, Ssh, Target, host_keys::Mismatch, key::KeyError,
+        Auth, Bastions, HostKey, Key, Ssh, Target, Timeouts, host_keys::Mismatch, key::KeyError,
     },
 };
 use hatchery_sandbox::{
     lab::{Machine, Options},
     test_lab::TestLab,
 };
-use ssh_lab::{connect, inside, lets_in, patience, sshd_with, target};
+use ssh_lab::{connect, inside, lets_in, sshd_with, target, timeouts};
 use tokio::{
     io::AsyncWriteExt as _,
     process::{Child, Command},
@@ -268,12 +268,12 @@ async fn ports_and_addresses(lab: &TestLab, machine: &Machine) {
             port,
             ..target(lab, machine)
         };
-        let patience = Patience {
+        let timeouts = Timeouts {
             busy: Duration::from_secs(1),
-            ..patience()
+            ..timeouts()
         };
         let begin = Instant::now();
-        let error = Ssh::new(wrong, patience, Bastions::new()).connect().await;
+        let error = Ssh::new(wrong, timeouts, Bastions::new()).connect().await;
         let error = error.err().unwrap();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(begin.elapsed() < Duration::from_secs(10));

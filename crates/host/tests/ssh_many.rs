@@ -14,7 +14,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use futures::{StreamExt as _, stream};
 use hatchery_host::transport::{
     Connector as _, Error,
-    ssh::{Bastions, HostKey, Patience, Ssh, host_keys::Mismatch},
+    ssh::{Bastions, HostKey, Ssh, Timeouts, host_keys::Mismatch},
 };
 use loopback::{PASSWORD, Questions, address, machines, nothing_to_do, servers, target};
 use tokio::{io::AsyncWriteExt as _, net::TcpListener, time::timeout};
@@ -65,18 +65,18 @@ async fn a_server_that_falls_silent_gives_its_place_back() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("known_hosts");
     let bastions = Bastions::with_room(1);
-    let patience = Patience {
+    let timeouts = Timeouts {
         handshake: Duration::from_millis(500),
-        ..Patience::default()
+        ..Timeouts::default()
     };
-    let connect = |port| Ssh::new(target(1, port, &file), patience.clone(), bastions.clone());
+    let connect = |port| Ssh::new(target(1, port, &file), timeouts.clone(), bastions.clone());
     let error = connect(silent).connect().await.err().expect("let in");
     assert!(matches!(error, Error::Deadline { .. }), "{error:?}");
     // Also where whoever wanted the connection is gone before the deadline.
     let silent = connect(silent);
     let left = timeout(Duration::from_millis(200), silent.connect()).await;
     assert!(left.is_err(), "the deadline came first");
-    let patient = Ssh::new(target(1, port, &file), Patience::default(), bastions);
+    let patient = Ssh::new(target(1, port, &file), Timeouts::default(), bastions);
     let next = timeout(Duration::from_secs(10), patient.connect()).await;
     next.expect("there is still no room").unwrap();
 }
@@ -89,7 +89,7 @@ async fn login(prompts: &[&'static str]) -> (Option<Error>, Vec<String>) {
     let port = servers(1, questions.clone()).await;
     let home = tempfile::tempdir().unwrap();
     let target = target(1, port, &home.path().join("known_hosts"));
-    let ssh = Ssh::new(target, Patience::default(), Bastions::new());
+    let ssh = Ssh::new(target, Timeouts::default(), Bastions::new());
     let error = ssh.connect().await.err();
     let heard = questions.heard.lock().unwrap().clone();
     (error, heard)
@@ -119,7 +119,7 @@ async fn an_unknown_host_hears_no_password_where_checking_is_strict() {
         files: vec![file.clone()],
         record: None,
     };
-    let connect = |target| Ssh::new(target, Patience::default(), Bastions::new());
+    let connect = |target| Ssh::new(target, Timeouts::default(), Bastions::new());
     let refused = connect(strict.clone())
         .connect()
         .await

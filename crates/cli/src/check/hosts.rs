@@ -4,11 +4,11 @@ use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use hatchery_engine::{
-    preflight::{self, Finding, Manners, Reply, Severity},
-    reach::{self, Surroundings},
+    preflight::{self, AskOptions, Finding, Reply, Severity},
+    reach::{self, Environment},
     state::{self, Directory, Record},
 };
-use hatchery_host::{facts::Facts, script::Identity, transport::ssh::Patience};
+use hatchery_host::{facts::Facts, script::Identity, transport::ssh::Timeouts};
 use hatchery_spec::{Cluster, cluster::Machine};
 use serde_json::json;
 
@@ -34,33 +34,33 @@ pub(super) fn ask(
 ) -> anyhow::Result<Outcome> {
     let home = cluster_file::home(home)?;
     // Each step must leave time for those behind it.
-    let patience = Patience {
+    let timeouts = Timeouts {
         connect: Duration::from_secs(8),
         handshake: Duration::from_secs(10),
         authentication: Duration::from_secs(15),
         busy: Duration::from_secs(15),
-        ..Patience::default()
+        ..Timeouts::default()
     };
     let runtime = tokio::runtime::Runtime::new().context("cannot begin to ask the machines")?;
     let identity = runtime.block_on(identity(cluster, &home))?;
-    let surroundings = Surroundings::of_process(home);
-    let machines = reach::machines(cluster, &identity, &surroundings, &patience)
+    let environment = Environment::of_process(home);
+    let machines = reach::machines(cluster, &identity, &environment, &timeouts)
         .map_err(|errors| refusal::reach(&errors))?;
-    let manners = Manners {
+    let options = AskOptions {
         parallel,
-        ..Manners::default()
+        ..AskOptions::default()
     };
     let nodes = cluster.machines();
     let columns = Columns::of(nodes);
-    let replies = runtime.block_on(preflight::ask(&machines, manners, |place, reply| {
+    let replies = runtime.block_on(preflight::ask(&machines, options, |place, reply| {
         if let (Some(node), false) = (nodes.get(place), output.json()) {
             // What machines have in common is judged when all have answered.
-            let alone = preflight::judge(cluster, &identity, &[(node, reply)]);
+            let alone = preflight::check_machines(cluster, &identity, &[(node, reply)]);
             output.print(&columns.line(node, reply, &alone));
         }
     }));
     let answers: Vec<_> = nodes.iter().zip(&replies).collect();
-    let findings = preflight::judge(cluster, &identity, &answers);
+    let findings = preflight::check_machines(cluster, &identity, &answers);
     Ok(Outcome { replies, findings })
 }
 

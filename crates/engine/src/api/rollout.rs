@@ -35,7 +35,7 @@ impl Workload {
 
     /// `Ok` when it runs as applied, otherwise what is missing. `absent` of its pods are on nodes that are away, and not
     /// waited for.
-    pub(super) fn judge(self, object: &Value, absent: usize) -> Result<(), String> {
+    pub(super) fn check(self, object: &Value, absent: usize) -> Result<(), String> {
         let (spec, status) = (&object["spec"], &object["status"]);
         let generation = number(&object["metadata"]["generation"]);
         if number(&status["observedGeneration"]) < generation {
@@ -164,16 +164,16 @@ mod tests {
 
     use super::*;
 
-    fn judge(kind: Workload, spec: &Value, status: &Value) -> String {
+    fn check(kind: Workload, spec: &Value, status: &Value) -> String {
         let object = json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
-        kind.judge(&object, 0)
+        kind.check(&object, 0)
             .err()
             .unwrap_or_else(|| "done".into())
     }
 
     #[test]
     fn a_deployment() {
-        let of = |status: Value| judge(Workload::Deployment, &json!({"replicas": 3}), &status);
+        let of = |status: Value| check(Workload::Deployment, &json!({"replicas": 3}), &status);
         assert_eq!(
             of(json!({"observedGeneration": 1})),
             "its controller has not seen it yet"
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_daemon_set() {
-        let of = |spec: Value, status: Value| judge(Workload::DaemonSet, &spec, &status);
+        let of = |spec: Value, status: Value| check(Workload::DaemonSet, &spec, &status);
         let status = json!({
             "observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 2, "numberAvailable": 3,
         });
@@ -215,7 +215,7 @@ mod tests {
     fn nobody_waits_for_pods_on_nodes_that_are_away() {
         let of = |kind: Workload, absent, status: Value| {
             let object = json!({"spec": {"replicas": 2}, "status": status});
-            kind.judge(&object, absent).is_ok()
+            kind.check(&object, absent).is_ok()
         };
         let each =
             json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 2});
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_stateful_set() {
-        let of = |spec: Value, status: Value| judge(Workload::StatefulSet, &spec, &status);
+        let of = |spec: Value, status: Value| check(Workload::StatefulSet, &spec, &status);
         let status = json!({
             "observedGeneration": 2, "readyReplicas": 2, "updatedReplicas": 1,
             "currentRevision": "a", "updateRevision": "b",

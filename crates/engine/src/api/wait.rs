@@ -96,11 +96,11 @@ impl Api {
         let look = async || match self.ask(&asked, Method::GET, &path, None).await {
             Ok(body) => {
                 let object: Value = super::client::read(&asked, &body)?;
-                let judged = match workload.judge(&object, 0) {
+                let checked = match workload.check(&object, 0) {
                     Ok(()) => Ok(()),
-                    Err(_) => workload.judge(&object, self.pods_away(&object, away).await?),
+                    Err(_) => workload.check(&object, self.pods_away(&object, away).await?),
                 };
-                Ok(match judged {
+                Ok(match checked {
                     Ok(()) => Look::Done,
                     Err(missing) => Look::Missing(format!("{called}: {missing}")),
                 })

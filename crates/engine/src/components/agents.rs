@@ -5,8 +5,8 @@ use std::time::Duration;
 use hatchery_host::{content::Hash, operation::Script};
 use hatchery_spec::cluster::Role;
 
-use super::Site;
-use crate::wish::{Error, Wishes, word};
+use super::NodeContext;
+use crate::resource::{Error, Resources, word};
 
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/90-hatchery.conf";
 const CLOUD_INIT: &str = "/etc/cloud/cloud.cfg.d/99-hatchery.cfg";
@@ -27,21 +27,24 @@ const DEVICES: [&str; 10] = [
     "vxlan.calico",
 ];
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    let agents = &site.facts.agents;
-    if agents.network_manager && site.node.is(Role::Worker) {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let agents = &node_context.facts.agents;
+    if agents.network_manager && node_context.node.is(Role::Worker) {
         let names = DEVICES.map(|name| format!("interface-name:{name}"));
         let text = format!("[keyfile]\nunmanaged-devices+={}\n", names.join(";"));
         let reload = reload(&text)?;
-        wishes.file(NETWORK_MANAGER, 0o644, text)?;
-        wishes.script(reload);
+        resources.file(NETWORK_MANAGER, 0o644, text)?;
+        resources.script(reload);
     }
     if agents.cloud_init {
         let mut text = "manage_etc_hosts: false\n".to_owned();
-        if site.node.set_hostname {
+        if node_context.node.set_hostname {
             text += "preserve_hostname: true\n";
         }
-        wishes.file(CLOUD_INIT, 0o644, text)?;
+        resources.file(CLOUD_INIT, 0o644, text)?;
     }
     Ok(())
 }

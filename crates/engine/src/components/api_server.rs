@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hatchery_pki::Request;
 use hatchery_spec::{cluster::Component, value::Host};
 
-use super::{CA, CIPHER_SUITES, PKI, SIGNER, Site, etcd};
+use super::{CA, CIPHER_SUITES, NodeContext, PKI, SIGNER, etcd};
 use crate::{
     arguments::Flags,
+    resource::{Error, Issuer, Resources, Secret},
     unit_file::Service,
     versions::Feature,
-    wish::{Error, Issuer, Secret, Wishes},
 };
 
 const AUDIT_POLICY: &str = "/etc/kubernetes/audit-policy.yaml";
@@ -18,37 +18,44 @@ const AUTHENTICATION: &str = "/etc/kubernetes/authentication.yaml";
 const ENCRYPTION: &str = "/etc/kubernetes/encryption-config.yaml";
 const AUDIT_LOG: &str = "/var/log/kubernetes/audit";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    resources.secret(
         &format!("{PKI}/front-proxy-ca.crt"),
         Secret::Signer(Issuer::FrontProxy),
     )?;
-    wishes.secret(
+    resources.secret(
         &format!("{PKI}/apiserver-etcd-ca.crt"),
         Secret::Signer(Issuer::Etcd),
     )?;
-    wishes.secret(&format!("{PKI}/sa.pub"), Secret::ServiceAccountPublicKey)?;
-    wishes.secret(&format!("{PKI}/sa.key"), Secret::ServiceAccountKey)?;
-    wishes.secret(ENCRYPTION, Secret::EncryptionConfiguration)?;
-    wishes.leaf(Issuer::Cluster, &format!("{PKI}/apiserver"), serving(site))?;
+    resources.secret(&format!("{PKI}/sa.pub"), Secret::ServiceAccountPublicKey)?;
+    resources.secret(&format!("{PKI}/sa.key"), Secret::ServiceAccountKey)?;
+    resources.secret(ENCRYPTION, Secret::EncryptionConfiguration)?;
+    resources.leaf(
+        Issuer::Cluster,
+        &format!("{PKI}/apiserver"),
+        serving(node_context),
+    )?;
     let client = |name: &str| Request::client(name);
-    wishes.leaf(
+    resources.leaf(
         Issuer::Cluster,
         &format!("{PKI}/apiserver-kubelet-client"),
         client(KUBELET_CLIENT),
     )?;
-    wishes.leaf(
+    resources.leaf(
         Issuer::FrontProxy,
         &format!("{PKI}/front-proxy-client"),
         client("front-proxy-client"),
     )?;
-    wishes.leaf(
+    resources.leaf(
         Issuer::Etcd,
         &format!("{PKI}/apiserver-etcd-client"),
         client("kube-apiserver-etcd-client"),
     )?;
-    wishes.file(AUDIT_POLICY, 0o600, POLICY)?;
-    wishes.own_directory(AUDIT_LOG, 0o700)?;
+    resources.file(AUDIT_POLICY, 0o600, POLICY)?;
+    resources.own_directory(AUDIT_LOG, 0o700)?;
     let mut files: Vec<String> = [
         "apiserver",
         "apiserver-kubelet-client",
@@ -67,11 +74,11 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         ]
         .map(|file| format!("{PKI}/{file}")),
     );
-    if site.versions.has(Feature::AnonymousConditions) {
-        wishes.file(AUTHENTICATION, 0o600, HEALTH_ONLY)?;
+    if node_context.versions.has(Feature::AnonymousConditions) {
+        resources.file(AUTHENTICATION, 0o600, HEALTH_ONLY)?;
         files.push(AUTHENTICATION.into());
     }
-    let mut lines = site.protected(-999);
+    let mut lines = node_context.protected(-999);
     lines.extend([
         "LimitNOFILE=1048576".into(),
         "TimeoutStartSec=180".into(),
@@ -82,19 +89,19 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes API server",
         notifies: true,
         after: &["etcd.service"],
-        stamp: site.stamp(&["kube-apiserver"]),
-        command: flags(site).command(&site.program("kube-apiserver")),
+        stamp: node_context.stamp(&["kube-apiserver"]),
+        command: flags(node_context).command(&node_context.program("kube-apiserver")),
         lines,
     };
     let files: Vec<_> = files.iter().map(String::as_str).collect();
-    wishes.service("kube-apiserver", unit.render(), &files)
+    resources.service("kube-apiserver", unit.render(), &files)
 }
 
 /// Who the API server is to kubelets.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
-pub(crate) fn flags(site: &Site<'_>) -> Flags {
-    let cluster = site.cluster;
+pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
+    let cluster = node_context.cluster;
     let ranges: Vec<_> = cluster
         .services
         .cidrs
@@ -103,7 +110,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         .collect();
     let pki = |file: &str| format!("{PKI}/{file}");
     let mut flags = Flags::new([
-        ("advertise-address", site.node.address.to_string()),
+        ("advertise-address", node_context.node.address.to_string()),
         ("allow-privileged", "true".into()),
         ("audit-log-maxage", "30".into()),
         ("audit-log-maxbackup", "10".into()),
@@ -117,7 +124,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("etcd-cafile", pki("apiserver-etcd-ca.crt")),
         ("etcd-certfile", pki("apiserver-etcd-client.crt")),
         ("etcd-keyfile", pki("apiserver-etcd-client.key")),
-        ("etcd-servers", etcd::servers(site)),
+        ("etcd-servers", etcd::servers(node_context)),
         (
             "kubelet-client-certificate",
             pki("apiserver-kubelet-client.crt"),
@@ -160,20 +167,20 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
     if cluster.kubelet.serving_certificate {
         flags.set("kubelet-certificate-authority", CA);
     }
-    if site.versions.has(Feature::TurnsAway) {
+    if node_context.versions.has(Feature::TurnsAway) {
         flags.set("shutdown-send-retry-after", "true");
     }
-    if site.versions.has(Feature::AnonymousConditions) {
+    if node_context.versions.has(Feature::AnonymousConditions) {
         flags.set("authentication-config", AUTHENTICATION);
     } else {
         flags.set("anonymous-auth", "false");
     }
-    flags.overridden(site.extra(Component::KubeApiserver))
+    flags.overridden(node_context.extra(Component::KubeApiserver))
 }
 
 /// All names and addresses that clients may call it by.
-fn serving(site: &Site<'_>) -> Request {
-    let cluster = site.cluster;
+fn serving(node_context: &NodeContext<'_>) -> Request {
+    let cluster = node_context.cluster;
     let domain = cluster.dns.domain.as_str();
     let mut names: Vec<String> = [
         "kubernetes",
@@ -184,7 +191,7 @@ fn serving(site: &Site<'_>) -> Request {
     .map(str::to_owned)
     .into();
     names.push(format!("kubernetes.default.svc.{domain}"));
-    names.push(site.node.name.to_string());
+    names.push(node_context.node.name.to_string());
     names.extend(
         cluster
             .api_server
@@ -196,7 +203,7 @@ fn serving(site: &Site<'_>) -> Request {
         Ipv4Addr::LOCALHOST.into(),
         Ipv6Addr::LOCALHOST.into(),
         cluster.services.gateway,
-        site.node.address,
+        node_context.node.address,
     ];
     ips.extend(&cluster.api_server.extra_addresses);
     ips.extend(cluster.load_balancer().map(|one| one.machine.address));

@@ -7,11 +7,11 @@ use hatchery_spec::{
     value::AbsolutePath,
 };
 
-use super::{Site, registry, runtime_before};
+use super::{NodeContext, registry, runtime_before};
 use crate::{
     arguments::{Flags, systemd_word},
+    resource::{Error, Resources},
     unit_file::Service,
-    wish::{Error, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/containerd/config.toml";
@@ -19,23 +19,26 @@ const REGISTRIES: &str = "/etc/containerd/certs.d";
 /// Where manifests of network plugins put theirs.
 const MANIFESTS_DIR: &str = "/opt/cni/bin";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    runtime_before::wishes(site, wishes)?;
-    wishes.file(CONFIGURATION, 0o644, configuration(site))?;
-    for (path, text) in registries(site) {
-        wishes.file(&path, 0o644, text)?;
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    runtime_before::resources(node_context, resources)?;
+    resources.file(CONFIGURATION, 0o644, configuration(node_context))?;
+    for (path, text) in registries(node_context) {
+        resources.file(&path, 0o644, text)?;
     }
     // Releases that are no longer open to others' eyes insist on it; the older ones leave it.
-    wishes.own_directory("/var/lib/containerd", 0o700)?;
-    wishes.own_directory("/opt/containerd", 0o711)?;
-    if let Some(endpoint) = &site.cluster.runtime.endpoint {
-        wishes.file(
+    resources.own_directory("/var/lib/containerd", 0o700)?;
+    resources.own_directory("/opt/containerd", 0o711)?;
+    if let Some(endpoint) = &node_context.cluster.runtime.endpoint {
+        resources.file(
             "/etc/crictl.yaml",
             0o644,
             format!("runtime-endpoint: {endpoint}\n"),
         )?;
     }
-    let mut lines = site.protected(-999);
+    let mut lines = node_context.protected(-999);
     lines.extend(
         [
             "Delegate=yes",
@@ -48,59 +51,61 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         ]
         .map(str::to_owned),
     );
-    lines.extend(gather_plugins(site));
-    let flags =
-        Flags::new([("config", CONFIGURATION)]).overridden(site.extra(Component::ContainerEngine));
+    lines.extend(gather_plugins(node_context));
+    let flags = Flags::new([("config", CONFIGURATION)])
+        .overridden(node_context.extra(Component::ContainerEngine));
     let unit = Service {
         description: "containerd",
         notifies: true,
         after: &["local-fs.target"],
-        stamp: site.stamp(&["containerd"]),
-        command: flags.command(&site.program("containerd")),
+        stamp: node_context.stamp(&["containerd"]),
+        command: flags.command(&node_context.program("containerd")),
         lines,
     };
-    wishes.service("containerd", unit.render(), &[CONFIGURATION])
+    resources.service("containerd", unit.render(), &[CONFIGURATION])
 }
 
-fn is_second(site: &Site<'_>) -> bool {
-    site.versions
+fn is_second(node_context: &NodeContext<'_>) -> bool {
+    node_context
+        .versions
         .containerd
         .is_none_or(|release| release.major >= 2)
 }
 
 /// Where its socket is, without `unix://`.
-fn socket<'a>(site: &Site<'a>) -> &'a str {
-    let endpoint = site.cluster.runtime.endpoint.as_deref();
+fn socket<'a>(node_context: &NodeContext<'a>) -> &'a str {
+    let endpoint = node_context.cluster.runtime.endpoint.as_deref();
     endpoint
         .and_then(|endpoint| endpoint.strip_prefix("unix://"))
         .unwrap_or("/run/containerd/containerd.sock")
 }
 
 /// Whether it looks for plugins in more than one directory.
-fn has_several_dirs(site: &Site<'_>) -> bool {
-    site.versions
+fn has_several_dirs(node_context: &NodeContext<'_>) -> bool {
+    node_context
+        .versions
         .containerd
         .is_none_or(|release| (release.major, release.minor) >= (2, 1))
 }
 
 /// The directory of plugins where it takes only one: that of the plugins' manifests, which bring theirs later.
-fn plugin_dir<'a>(site: &Site<'a>) -> &'a str {
-    let dirs = &site.cluster.runtime.cni_bin_dirs;
+fn plugin_dir<'a>(node_context: &NodeContext<'a>) -> &'a str {
+    let dirs = &node_context.cluster.runtime.cni_bin_dirs;
     let usual = dirs.iter().find(|dir| dir.as_str() == MANIFESTS_DIR);
     let dir = usual.or(dirs.last());
     dir.map_or(MANIFESTS_DIR, AbsolutePath::as_str)
 }
 
 /// Plugins of the other directories are found there too.
-fn gather_plugins(site: &Site<'_>) -> Option<String> {
-    let target = plugin_dir(site);
-    let dirs = site.cluster.runtime.cni_bin_dirs.iter();
+fn gather_plugins(node_context: &NodeContext<'_>) -> Option<String> {
+    let target = plugin_dir(node_context);
+    let dirs = node_context.cluster.runtime.cni_bin_dirs.iter();
     let others: Vec<_> = dirs
         .map(AbsolutePath::as_str)
         .filter(|dir| *dir != target)
         .map(|dir| format!("{}/*", shell_word(dir)))
         .collect();
-    if has_several_dirs(site) || others.is_empty() {
+    if has_several_dirs(node_context) || others.is_empty() {
         return None;
     }
     let script = format!(
@@ -115,32 +120,32 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn configuration(site: &Site<'_>) -> String {
-    let pause = toml(&site.cluster.runtime.pause_image);
-    let dirs: Vec<_> = site
+fn configuration(node_context: &NodeContext<'_>) -> String {
+    let pause = toml(&node_context.cluster.runtime.pause_image);
+    let dirs: Vec<_> = node_context
         .cluster
         .runtime
         .cni_bin_dirs
         .iter()
         .map(|dir| toml(dir.as_str()))
         .collect();
-    let plugins = if has_several_dirs(site) {
+    let plugins = if has_several_dirs(node_context) {
         format!("bin_dirs = [{}]", dirs.join(", "))
     } else {
-        format!("bin_dir = {}", toml(plugin_dir(site)))
+        format!("bin_dir = {}", toml(plugin_dir(node_context)))
     };
-    let systemd = site.cgroup_driver() == "systemd";
-    let restricted = site.is_container();
+    let systemd = node_context.cgroup_driver() == "systemd";
+    let restricted = node_context.is_container();
     // Where a containerd that is shared has its data stays as it is.
-    let before = &site.facts.runtime_use;
+    let before = &node_context.facts.runtime_use;
     let mut grpc = String::new();
-    if site.cluster.runtime.allow_existing && before.uses_containerd() {
+    if node_context.cluster.runtime.allow_existing && before.uses_containerd() {
         for line in &before.containerd_directories {
             let _ = writeln!(grpc, "{line}");
         }
     }
-    let _ = write!(grpc, "[grpc]\n  address = {}\n", toml(socket(site)));
-    if is_second(site) {
+    let _ = write!(grpc, "[grpc]\n  address = {}\n", toml(socket(node_context)));
+    if is_second(node_context) {
         return format!(
             "version = 3
 {grpc}
@@ -189,8 +194,8 @@ fn configuration(site: &Site<'_>) -> String {
 }
 
 /// A file for each registry that is not asked in the usual way.
-fn registries(site: &Site<'_>) -> Vec<(String, String)> {
-    let registries = &site.cluster.runtime.registries;
+fn registries(node_context: &NodeContext<'_>) -> Vec<(String, String)> {
+    let registries = &node_context.cluster.runtime.registries;
     let insecure = |host: &str| {
         registries
             .insecure
@@ -272,18 +277,18 @@ mod tests {
             ),
         ] {
             trial.versions.containerd = version;
-            let text = configuration(&trial.site());
+            let text = configuration(&trial.node_context());
             assert!(text.contains(line), "{text}");
-            assert_eq!(gather_plugins(&trial.site()).is_some(), gathers);
+            assert_eq!(gather_plugins(&trial.node_context()).is_some(), gathers);
         }
         trial.versions.containerd = release(1, 6);
-        insta::assert_snapshot!(gather_plugins(&trial.site()).unwrap());
+        insta::assert_snapshot!(gather_plugins(&trial.node_context()).unwrap());
     }
 
     /// The text of each registry's file.
     fn hosts(more: &str) -> Vec<(String, String)> {
         let text = format!("runtime: containerd\n{more}");
-        registries(&Trial::new(31, &text).site())
+        registries(&Trial::new(31, &text).node_context())
             .into_iter()
             .map(|(path, text)| {
                 let name = path.strip_prefix(REGISTRIES).unwrap();

@@ -3,28 +3,31 @@
 use hatchery_host::path::MachinePath;
 use hatchery_pki::Request;
 
-use super::{PKI, Site, api_server, authority, controller_manager, scheduler};
-use crate::wish::{Error, Issuer, Kubeconfig, Wishes};
+use super::{NodeContext, PKI, api_server, authority, controller_manager, scheduler};
+use crate::resource::{Error, Issuer, Kubeconfig, Resources};
 
 /// For `kubectl` on the masters.
 pub(crate) const ADMIN: &str = "/etc/kubernetes/admin.conf";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    authority(site, wishes)?;
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    authority(node_context, resources)?;
     let kubeconfig = Kubeconfig {
         path: MachinePath::new(ADMIN)?,
         user: "kubernetes-admin".into(),
-        server: site.api(),
+        server: node_context.api(),
     };
-    wishes.leaf_with(
+    resources.leaf_with(
         Issuer::Cluster,
         &format!("{PKI}/admin"),
         administrator(),
         Some(kubeconfig),
     )?;
-    api_server::wishes(site, wishes)?;
-    controller_manager::wishes(site, wishes)?;
-    scheduler::wishes(site, wishes)
+    api_server::resources(node_context, resources)?;
+    controller_manager::resources(node_context, resources)?;
+    scheduler::resources(node_context, resources)
 }
 
 /// Who may do everything.

@@ -4,11 +4,11 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 use ipnet::IpNet;
 
-use super::{CA, LEADER_RETRY, PKI, SIGNER, Site, api_client};
+use super::{CA, LEADER_RETRY, NodeContext, PKI, SIGNER, api_client};
 use crate::{
     arguments::Flags,
+    resource::{Error, Resources, Secret},
     unit_file::Service,
-    wish::{Error, Secret, Wishes},
 };
 
 const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
@@ -16,31 +16,41 @@ const KUBECONFIG: &str = "/etc/kubernetes/controller-manager.conf";
 const VOLUME_PLUGINS: &str = "/etc/kubernetes/volume-plugins";
 const USER: &str = "system:kube-controller-manager";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     let base = format!("{PKI}/controller-manager");
-    wishes.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
-    wishes.own_directory(VOLUME_PLUGINS, 0o755)?;
+    resources.secret(&format!("{PKI}/ca.key"), Secret::ClusterKey)?;
+    resources.own_directory(VOLUME_PLUGINS, 0o755)?;
     let request = Request::client(USER);
-    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
+    api_client(
+        node_context,
+        resources,
+        &node_context.own_api(),
+        KUBECONFIG,
+        &base,
+        request,
+    )?;
     let unit = Service {
         description: "Kubernetes controller manager",
         notifies: false,
         after: &["kube-apiserver.service"],
-        stamp: site.stamp(&["kube-controller-manager"]),
-        command: flags(site).command(&site.program("kube-controller-manager")),
+        stamp: node_context.stamp(&["kube-controller-manager"]),
+        command: flags(node_context).command(&node_context.program("kube-controller-manager")),
         lines: vec!["LimitNOFILE=65536".into()],
     };
     let leaf = format!("{base}.crt");
     let key = format!("{PKI}/ca.key");
-    wishes.service(
+    resources.service(
         "kube-controller-manager",
         unit.render(),
         &[KUBECONFIG, &leaf, CA, SIGNER, &key],
     )
 }
 
-pub(crate) fn flags(site: &Site<'_>) -> Flags {
-    let cluster = site.cluster;
+pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
+    let cluster = node_context.cluster;
     let list = |nets: Vec<IpNet>| {
         nets.iter()
             .map(IpNet::to_string)
@@ -89,7 +99,7 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         };
         flags.set(name, node_prefix(net).to_string());
     }
-    flags.overridden(site.extra(Component::KubeControllerManager))
+    flags.overridden(node_context.extra(Component::KubeControllerManager))
 }
 
 /// How much of the pods' network a node gets: what is usual, or less where there is less to share.

@@ -6,12 +6,12 @@ use hatchery_pki::Request;
 use hatchery_spec::{Cluster, cluster::CoreDns};
 use ipnet::IpNet;
 
-use super::{CA, PKI, Site, host_port, kubeconfig, unprivileged, yaml};
+use super::{CA, NodeContext, PKI, host_port, kubeconfig, unprivileged, yaml};
 use crate::{
     arguments::systemd_word,
+    resource::{Error, Issuer, Resources},
     unit_file::Service,
     versions::{Feature, Versions},
-    wish::{Error, Issuer, Wishes},
 };
 
 const COREFILE: &str = "/etc/dns/Corefile";
@@ -21,13 +21,16 @@ const USER: &str = "system:coredns";
 const ACCOUNT: &str = "coredns";
 
 /// As a service, on a master.
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     let base = format!("{PKI}/coredns");
-    wishes.leaf(Issuer::Cluster, &base, Request::client(USER))?;
-    let (cluster, server) = (site.cluster.id.as_str(), site.own_api());
+    resources.leaf(Issuer::Cluster, &base, Request::client(USER))?;
+    let (cluster, server) = (node_context.cluster.id.as_str(), node_context.own_api());
     let mut lines = vec!["LimitNOFILE=65536".to_owned()];
-    let readable = if site.can_drop_privileges() {
-        wishes.user(ACCOUNT, &format!("/run/{ACCOUNT}"))?;
+    let readable = if node_context.can_drop_privileges() {
+        resources.user(ACCOUNT, &format!("/run/{ACCOUNT}"))?;
         let files = [
             CA.into(),
             KUBECONFIG.into(),
@@ -41,29 +44,29 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         let own = format!("/run/{ACCOUNT}");
         let (ca, base) = (format!("{own}/ca.crt"), format!("{own}/coredns"));
         let text = kubeconfig(cluster, &server, USER, &ca, &base);
-        wishes.file(KUBECONFIG, 0o600, text)?;
+        resources.file(KUBECONFIG, 0o600, text)?;
         format!("{own}/coredns.conf")
     } else {
         let text = kubeconfig(cluster, &server, USER, CA, &base);
-        wishes.file(KUBECONFIG, 0o600, text)?;
+        resources.file(KUBECONFIG, 0o600, text)?;
         KUBECONFIG.to_owned()
     };
     let master = Master {
         kubeconfig: &readable,
-        address: site.node.address,
+        address: node_context.node.address,
     };
-    let text = corefile(site.cluster, Some(master), &upstream(site));
-    wishes.file(COREFILE, 0o644, text)?;
-    let start = systemd_word(&site.program("coredns"));
+    let text = corefile(node_context.cluster, Some(master), &upstream(node_context));
+    resources.file(COREFILE, 0o644, text)?;
+    let start = systemd_word(&node_context.program("coredns"));
     let unit = Service {
         description: "CoreDNS",
         notifies: false,
         after: &["kube-apiserver.service"],
-        stamp: site.stamp(&["coredns"]),
+        stamp: node_context.stamp(&["coredns"]),
         command: format!("{start} -conf {COREFILE}"),
         lines,
     };
-    wishes.service(
+    resources.service(
         "coredns",
         unit.render(),
         &[COREFILE, KUBECONFIG, &format!("{base}.crt")],
@@ -71,8 +74,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
 }
 
 /// Name servers for names outside: the machine's own file, unless that names CoreDNS or a loopback one.
-fn upstream(site: &Site<'_>) -> String {
-    let Some(addresses) = site.upstream_resolvers() else {
+fn upstream(node_context: &NodeContext<'_>) -> String {
+    let Some(addresses) = node_context.upstream_resolvers() else {
         return "/etc/resolv.conf".into();
     };
     let words: Vec<_> = addresses.iter().map(ToString::to_string).collect();

@@ -11,53 +11,60 @@ use hatchery_spec::{
 };
 use serde_json::{Map, json};
 
-use super::{Site, docker_shared, registry, runtime_before};
+use super::{NodeContext, docker_shared, registry, runtime_before};
 use crate::{
     arguments::{Flags, without_said},
+    resource::{Error, Resources, word},
     unit_file::Service,
     versions::Feature,
-    wish::{Error, Wishes, word},
 };
 
 pub(super) const CONFIGURATION: &str = "/etc/docker/daemon.json";
 /// Where cri-dockerd listens when the file does not say.
 const BRIDGE: &str = "unix:///run/cri-dockerd.sock";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    runtime_before::wishes(site, wishes)?;
-    if docker_shared::has_own_unit(site) {
-        docker_shared::wishes(site, wishes)?;
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    runtime_before::resources(node_context, resources)?;
+    if docker_shared::has_own_unit(node_context) {
+        docker_shared::resources(node_context, resources)?;
     } else {
-        engine(site, wishes)?;
+        engine(node_context, resources)?;
     }
-    if site.versions.has(Feature::Dockershim) {
-        wishes.own_directory("/var/lib/dockershim", 0o755)?;
-    } else if brings_bridge(site.cluster) {
-        wishes.own_directory("/var/lib/cri-dockerd", 0o755)?;
-        wishes.service("cri-docker", bridge(site), &[])?;
+    if node_context.versions.has(Feature::Dockershim) {
+        resources.own_directory("/var/lib/dockershim", 0o755)?;
+    } else if brings_bridge(node_context.cluster) {
+        resources.own_directory("/var/lib/cri-dockerd", 0o755)?;
+        resources.service("cri-docker", bridge(node_context), &[])?;
     }
     Ok(())
 }
 
 /// A docker that serves the cluster alone.
-fn engine(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+fn engine(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
     // It puts a key of its own beside its configuration.
-    wishes.own_directory("/etc/docker", 0o755)?;
-    if docker_shared::is_shared(site) {
-        wishes.file(CONFIGURATION, 0o600, docker_shared::configuration(site))?;
+    resources.own_directory("/etc/docker", 0o755)?;
+    if docker_shared::is_shared(node_context) {
+        resources.file(
+            CONFIGURATION,
+            0o600,
+            docker_shared::configuration(node_context),
+        )?;
     } else {
-        wishes.file(CONFIGURATION, 0o644, configuration(site))?;
+        resources.file(CONFIGURATION, 0o644, configuration(node_context))?;
     }
     // As it makes it itself.
-    wishes.own_directory("/var/lib/docker", 0o710)?;
+    resources.own_directory("/var/lib/docker", 0o710)?;
     // Its containerd's, and the kubelet's where that speaks to it.
-    wishes.own_directory("/opt/containerd", 0o711)?;
-    activation(wishes)?;
-    wishes.service("docker", unit(site), &[CONFIGURATION])
+    resources.own_directory("/opt/containerd", 0o711)?;
+    activation(resources)?;
+    resources.service("docker", unit(node_context), &[CONFIGURATION])
 }
 
-fn unit(site: &Site<'_>) -> String {
-    let mut lines = site.protected(-500);
+fn unit(node_context: &NodeContext<'_>) -> String {
+    let mut lines = node_context.protected(-500);
     lines.extend(
         [
             "ExecReload=/bin/kill -s HUP $MAINPID",
@@ -72,9 +79,9 @@ fn unit(site: &Site<'_>) -> String {
         .map(str::to_owned),
     );
     // A docker that keeps its user's settings is told ours there: it refuses to be told twice.
-    let extra = match docker_shared::is_shared(site) {
+    let extra = match docker_shared::is_shared(node_context) {
         true => None,
-        false => site.extra(Component::ContainerEngine),
+        false => node_context.extra(Component::ContainerEngine),
     };
     let flags = Flags::default().overridden(extra);
     Service {
@@ -82,8 +89,8 @@ fn unit(site: &Site<'_>) -> String {
         notifies: true,
         // Its own containerd is the one of its package; another's is used when it runs.
         after: &["containerd.service", "firewalld.service"],
-        stamp: site.stamp(&["dockerd", "containerd"]),
-        command: flags.command(&site.program("dockerd")),
+        stamp: node_context.stamp(&["dockerd", "containerd"]),
+        command: flags.command(&node_context.program("dockerd")),
         lines,
     }
     .render()
@@ -91,9 +98,9 @@ fn unit(site: &Site<'_>) -> String {
 
 /// A socket that systemd holds for another docker would be left without anybody behind it when this one listens at
 /// its path.
-fn activation(wishes: &mut Wishes) -> Result<(), Error> {
+fn activation(resources: &mut Resources) -> Result<(), Error> {
     const MARK: &str = "/var/lib/hatchery/docker-socket";
-    wishes.script(Script {
+    resources.script(Script {
         name: word("docker-socket")?,
         check: "! systemctl -q is-active docker.socket".into(),
         apply: format!(
@@ -109,8 +116,8 @@ fn activation(wishes: &mut Wishes) -> Result<(), Error> {
 }
 
 /// What stands in its file. What the user says on its command line is left out: docker refuses to be told twice.
-fn configuration(site: &Site<'_>) -> String {
-    let driver = format!("native.cgroupdriver={}", site.cgroup_driver());
+fn configuration(node_context: &NodeContext<'_>) -> String {
+    let driver = format!("native.cgroupdriver={}", node_context.cgroup_driver());
     let mut settings = Map::from_iter([
         // Pods get their network from CNI plugins. A bridge of docker's own would only bring rules that drop what
         // is forwarded, so that pods on other nodes are not reached, and that stay behind when docker goes.
@@ -126,17 +133,21 @@ fn configuration(site: &Site<'_>) -> String {
             json!({"max-size": "10m", "max-file": "5"}),
         ),
     ]);
-    for (name, list) in registries(site) {
+    for (name, list) in registries(node_context) {
         if !list.is_empty() {
             settings.insert(name.to_owned(), json!(list));
         }
     }
-    without_said(settings, site.extra(Component::ContainerEngine), setting)
+    without_said(
+        settings,
+        node_context.extra(Component::ContainerEngine),
+        setting,
+    )
 }
 
 /// Registries as docker's file lists them: mirrors are URLs there, insecure ones have no scheme.
-pub(super) fn registries(site: &Site<'_>) -> [(&'static str, Vec<String>); 2] {
-    let registries = &site.cluster.runtime.registries;
+pub(super) fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<String>); 2] {
+    let registries = &node_context.cluster.runtime.registries;
     let each = |list: &[String], form: fn(&str) -> String| -> Vec<String> {
         list.iter().map(|one| form(one)).collect()
     };
@@ -178,8 +189,8 @@ pub(crate) fn bridge_endpoint(cluster: &Cluster) -> &str {
 }
 
 /// What stands between the kubelet and docker. Where the lists do not bring it, the user runs it.
-fn bridge(site: &Site<'_>) -> String {
-    let runtime = &site.cluster.runtime;
+fn bridge(node_context: &NodeContext<'_>) -> String {
+    let runtime = &node_context.cluster.runtime;
     let dirs: Vec<_> = runtime
         .cni_bin_dirs
         .iter()
@@ -188,7 +199,7 @@ fn bridge(site: &Site<'_>) -> String {
     let flags = Flags::new([
         (
             "container-runtime-endpoint",
-            bridge_endpoint(site.cluster).to_owned(),
+            bridge_endpoint(node_context.cluster).to_owned(),
         ),
         ("cni-bin-dir", dirs.join(",")),
         ("cni-conf-dir", "/etc/cni/net.d".into()),
@@ -199,8 +210,8 @@ fn bridge(site: &Site<'_>) -> String {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
-        stamp: site.stamp(&[DOCKER_BRIDGE]),
-        command: flags.command(&site.program(DOCKER_BRIDGE)),
+        stamp: node_context.stamp(&[DOCKER_BRIDGE]),
+        command: flags.command(&node_context.program(DOCKER_BRIDGE)),
         lines: [
             "Delegate=yes",
             "KillMode=process",
@@ -224,8 +235,8 @@ mod tests {
     #[test]
     fn docker_and_kubelet_agree() {
         let trial = Trial::new(20, "runtime: docker");
-        insta::assert_snapshot!(configuration(&trial.site()));
-        insta::assert_snapshot!(unit(&trial.site()));
+        insta::assert_snapshot!(configuration(&trial.node_context()));
+        insta::assert_snapshot!(unit(&trial.node_context()));
     }
 
     #[test]
@@ -236,7 +247,7 @@ mod tests {
              insecure-registries: ['http://plain.example:5000/']\n\
              config-extra-args: [{name: container-engine, extra-args: {--exec-opt: native.cgroupdriver=systemd, --data-root: /srv/docker}}]",
         );
-        let text = configuration(&trial.site());
+        let text = configuration(&trial.node_context());
         let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(settings.get("exec-opts"), None, "{text}");
         assert_eq!(settings["bridge"], "none");
@@ -248,7 +259,7 @@ mod tests {
             settings["insecure-registries"],
             json!(["plain.example:5000"])
         );
-        let unit = unit(&trial.site());
+        let unit = unit(&trial.node_context());
         for flag in [
             "--exec-opt=native.cgroupdriver=systemd",
             "--data-root=/srv/docker",
@@ -260,12 +271,12 @@ mod tests {
     #[test]
     fn newer_kubelets_reach_docker_over_a_bridge() {
         let trial = Trial::new(28, WORKERS);
-        insta::assert_snapshot!(bridge(&trial.site()));
-        assert_eq!(trial.site().runtime_endpoint(), Some(BRIDGE));
+        insta::assert_snapshot!(bridge(&trial.node_context()));
+        assert_eq!(trial.node_context().runtime_endpoint(), Some(BRIDGE));
         assert_eq!(trial.versions.check(&trial.cluster), Ok(()));
         assert_eq!(
             trial
-                .paths(wishes)
+                .paths(resources)
                 .filter(|path| path.contains("cri-docker"))
                 .count(),
             2
@@ -273,11 +284,11 @@ mod tests {
         // The user's own is left to the user.
         let theirs = "unix:///run/theirs/cri-dockerd.sock";
         let trial = Trial::new(28, &format!("runtime: docker\nruntime-endpoint: {theirs}"));
-        assert_eq!(trial.site().runtime_endpoint(), Some(theirs));
+        assert_eq!(trial.node_context().runtime_endpoint(), Some(theirs));
         assert_eq!(trial.versions.check(&trial.cluster), Ok(()));
         assert_eq!(
             trial
-                .paths(wishes)
+                .paths(resources)
                 .filter(|path| path.contains("cri-docker"))
                 .count(),
             0
@@ -291,6 +302,9 @@ mod tests {
             let refused = trial.versions.check(&trial.cluster);
             assert_eq!(refused.is_err(), minor == 24, "{refused:?}");
         }
-        assert_eq!(Trial::new(23, WORKERS).site().runtime_endpoint(), None);
+        assert_eq!(
+            Trial::new(23, WORKERS).node_context().runtime_endpoint(),
+            None
+        );
     }
 }

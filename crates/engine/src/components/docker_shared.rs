@@ -13,29 +13,29 @@ use hatchery_spec::cluster::{Arguments, Component};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Site,
+    NodeContext,
     docker::{CONFIGURATION, registries, setting},
 };
-use crate::wish::{Error, Wishes, word};
+use crate::resource::{Error, Resources, word};
 
 const DRIVER: &str = "native.cgroupdriver=";
 
 /// Whether the cluster shares docker with somebody, by the user's word.
-pub(crate) fn is_shared(site: &Site<'_>) -> bool {
-    site.cluster.runtime.allow_existing && site.facts.runtime_use.uses_docker()
+pub(crate) fn is_shared(node_context: &NodeContext<'_>) -> bool {
+    node_context.cluster.runtime.allow_existing && node_context.facts.runtime_use.uses_docker()
 }
 
 /// Whether the docker that is shared has a unit of its own.
-pub(crate) fn has_own_unit(site: &Site<'_>) -> bool {
-    is_shared(site) && site.facts.runtime_use.docker.unit
+pub(crate) fn has_own_unit(node_context: &NodeContext<'_>) -> bool {
+    is_shared(node_context) && node_context.facts.runtime_use.docker.unit
 }
 
 /// Who makes control groups, where the user has said so.
-pub(crate) fn driver(site: &Site<'_>) -> Option<&'static str> {
-    if !is_shared(site) {
+pub(crate) fn driver(node_context: &NodeContext<'_>) -> Option<&'static str> {
+    if !is_shared(node_context) {
         return None;
     }
-    let theirs = theirs(site);
+    let theirs = theirs(node_context);
     let options = theirs.get("exec-opts").and_then(Value::as_array)?;
     let said = options.iter().filter_map(Value::as_str);
     match said
@@ -49,13 +49,16 @@ pub(crate) fn driver(site: &Site<'_>) -> Option<&'static str> {
 }
 
 /// What a docker with a unit of its own needs.
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    let wanted = configuration(site);
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let wanted = configuration(node_context);
     let loaded = is_loaded(&wanted);
     // The user's may hold a proxy's password.
-    wishes.file(CONFIGURATION, 0o600, wanted)?;
+    resources.file(CONFIGURATION, 0o600, wanted)?;
     let names = format!("use={RUNTIME_USE}\nsettings={DOCKER_SETTINGS}\n");
-    wishes.script(Script {
+    resources.script(Script {
         name: word("docker-settings")?,
         check: format!("systemctl -q is-active docker.service && {loaded}"),
         apply: format!(
@@ -84,8 +87,13 @@ fn is_loaded(wanted: &str) -> String {
 }
 
 /// The user's settings of before, as far as they can be read. Preflight refuses the others.
-fn theirs(site: &Site<'_>) -> Map<String, Value> {
-    let text = site.facts.runtime_use.docker.settings_text.as_deref();
+fn theirs(node_context: &NodeContext<'_>) -> Map<String, Value> {
+    let text = node_context
+        .facts
+        .runtime_use
+        .docker
+        .settings_text
+        .as_deref();
     text.and_then(|text| parse(text).ok()).unwrap_or_default()
 }
 
@@ -101,25 +109,25 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// The user's settings with what the cluster needs beside them.
-pub(crate) fn configuration(site: &Site<'_>) -> String {
-    let before = &site.facts.runtime_use.docker;
-    let mut settings = theirs(site);
+pub(crate) fn configuration(node_context: &NodeContext<'_>) -> String {
+    let before = &node_context.facts.runtime_use.docker;
+    let mut settings = theirs(node_context);
     if before.containers == 0 && !before.unit {
         without_bridge(&mut settings);
     }
-    let driver = format!("{DRIVER}{}", site.cgroup_driver());
+    let driver = format!("{DRIVER}{}", node_context.cgroup_driver());
     if let Some(list) = list(&mut settings, "exec-opts") {
         list.retain(|one| !one.as_str().is_some_and(|one| one.starts_with(DRIVER)));
     }
     add(&mut settings, "exec-opts", &[driver]);
-    for (name, registries) in registries(site) {
+    for (name, registries) in registries(node_context) {
         add(&mut settings, name, &registries);
     }
     // Containers outlive restarts. A swarm's cannot.
     if !before.swarm {
         settings.insert("live-restore".into(), json!(true));
     }
-    let said = site.extra(Component::ContainerEngine);
+    let said = node_context.extra(Component::ContainerEngine);
     for (name, value) in said.into_iter().flat_map(Arguments::iter) {
         argument(&mut settings, name, value);
     }
@@ -213,7 +221,7 @@ mod tests {
     }
 
     fn merged(trial: &Trial) -> Value {
-        serde_json::from_str(&configuration(&trial.site())).unwrap()
+        serde_json::from_str(&configuration(&trial.node_context())).unwrap()
     }
 
     #[test]
@@ -234,20 +242,20 @@ mod tests {
             })
         );
         // The kubelet does as docker does.
-        assert_eq!(trial.site().cgroup_driver(), "cgroupfs");
+        assert_eq!(trial.node_context().cgroup_driver(), "cgroupfs");
     }
 
     #[test]
     fn the_unit_and_the_data_are_theirs() {
         let mut trial = trial("allow-existing-runtime: true");
-        let paths: Vec<_> = trial.paths(docker::wishes).collect();
+        let paths: Vec<_> = trial.paths(docker::resources).collect();
         for path in ["/etc/systemd/system/docker.service", "/var/lib/docker"] {
             assert!(!paths.contains(&path.to_owned()), "{paths:?}");
         }
         // Where there are but settings, docker is ours and the settings are kept.
         trial.facts.runtime_use.docker.unit = false;
         trial.facts.runtime_use.docker.containers = 0;
-        let paths: Vec<_> = trial.paths(docker::wishes).collect();
+        let paths: Vec<_> = trial.paths(docker::resources).collect();
         assert!(paths.contains(&"/etc/systemd/system/docker.service".to_owned()));
         let settings = merged(&trial);
         assert_eq!(settings["data-root"], "/srv/docker");
@@ -262,8 +270,8 @@ mod tests {
     #[test]
     fn without_a_word_nothing_is_shared() {
         let trial = trial("");
-        assert!(!is_shared(&trial.site()));
-        assert_eq!(trial.site().cgroup_driver(), "systemd");
+        assert!(!is_shared(&trial.node_context()));
+        assert_eq!(trial.node_context().cgroup_driver(), "systemd");
     }
 
     #[test]

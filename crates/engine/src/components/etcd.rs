@@ -14,10 +14,10 @@ use hatchery_spec::{
     value::Name,
 };
 
-use super::{Site, host_port, unprivileged};
+use super::{NodeContext, host_port, unprivileged};
 use crate::{
+    resource::{Error, Issuer, Resources, Secret},
     unit_file::Service,
-    wish::{Error, Issuer, Secret, Wishes},
 };
 
 /// Whom it runs as.
@@ -29,39 +29,42 @@ const CONFIGURATION: &str = "/etc/etcd/etcd.conf";
 /// Where its data lies, unless the user says otherwise.
 const DATA_DIRECTORY: &str = "/var/lib/etcd/default.etcd";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.secret(&format!("{DIR}/ca.crt"), Secret::Signer(Issuer::Etcd))?;
-    let name = site.node.name.as_str();
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    resources.secret(&format!("{DIR}/ca.crt"), Secret::Signer(Issuer::Etcd))?;
+    let name = node_context.node.name.as_str();
     for kind in ["server", "peer"] {
         let request = Request::server_and_client(format!("{name}-{kind}"))
             .with_dns_names(["localhost", name])
             .with_ips([
-                site.node.address,
+                node_context.node.address,
                 std::net::Ipv4Addr::LOCALHOST.into(),
                 std::net::Ipv6Addr::LOCALHOST.into(),
             ]);
-        wishes.leaf(Issuer::Etcd, &format!("{DIR}/{kind}"), request)?;
+        resources.leaf(Issuer::Etcd, &format!("{DIR}/{kind}"), request)?;
     }
     let health = Request::client(format!("{name}-healthcheck-client"));
-    wishes.leaf(Issuer::Etcd, &format!("{DIR}/healthcheck-client"), health)?;
-    let mut lines = site.protected(-999);
-    if site.can_drop_privileges() {
-        wishes.user(USER, HOME)?;
-        wishes.directory_of(USER, HOME, 0o700)?;
+    resources.leaf(Issuer::Etcd, &format!("{DIR}/healthcheck-client"), health)?;
+    let mut lines = node_context.protected(-999);
+    if node_context.can_drop_privileges() {
+        resources.user(USER, HOME)?;
+        resources.directory_of(USER, HOME, 0o700)?;
         let files = ["ca.crt", "server.crt", "server.key", "peer.crt", "peer.key"];
         let files = files.map(|file| format!("{DIR}/{file}"));
         lines.extend(unprivileged(USER, &files, DATA));
     } else {
-        wishes.own_directory(HOME, 0o700)?;
+        resources.own_directory(HOME, 0o700)?;
     }
-    for path in Directories::wanted(site.cluster, &site.node.name).outside_home() {
+    for path in Directories::wanted(node_context.cluster, &node_context.node.name).outside_home() {
         let path = path.to_string_lossy();
-        match site.can_drop_privileges() {
-            true => wishes.directory_of(USER, &path, 0o700)?,
-            false => wishes.own_directory(&path, 0o700)?,
+        match node_context.can_drop_privileges() {
+            true => resources.directory_of(USER, &path, 0o700)?,
+            false => resources.own_directory(&path, 0o700)?,
         }
     }
-    wishes.file(CONFIGURATION, 0o600, environment(site))?;
+    resources.file(CONFIGURATION, 0o600, environment(node_context))?;
     lines.extend([
         format!("WorkingDirectory={HOME}"),
         format!("EnvironmentFile={CONFIGURATION}"),
@@ -73,8 +76,8 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "etcd",
         notifies: true,
         after: &[],
-        stamp: site.stamp(&["etcd"]),
-        command: site.program("etcd"),
+        stamp: node_context.stamp(&["etcd"]),
+        command: node_context.program("etcd"),
         lines,
     };
     let files = [
@@ -83,7 +86,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         format!("{DIR}/server.crt"),
         format!("{DIR}/peer.crt"),
     ];
-    wishes.service("etcd", unit.render(), &files.each_ref().map(String::as_str))
+    resources.service("etcd", unit.render(), &files.each_ref().map(String::as_str))
 }
 
 /// Data of a member that ran as root before, and a place for it that the user named, are its user's. What else lies there
@@ -93,24 +96,24 @@ const DATA: &str = " && for d in \"$ETCD_DATA_DIR\" \"$ETCD_WAL_DIR\"; do \
     for f in \"$d\"/member \"$d\"/*.wal; do [ -z \"$d\" ] || [ ! -e \"$f\" ] || chown -R etcd:etcd \"$f\" || exit 1; done; done";
 
 /// Where clients reach all members, this machine's own first.
-pub(crate) fn servers(site: &Site<'_>) -> String {
-    let mut members: Vec<&Machine> = site.cluster.etcds().collect();
-    members.sort_by_key(|member| member.address != site.node.address);
+pub(crate) fn servers(node_context: &NodeContext<'_>) -> String {
+    let mut members: Vec<&Machine> = node_context.cluster.etcds().collect();
+    members.sort_by_key(|member| member.address != node_context.node.address);
     let urls = members
         .iter()
         .map(|member| format!("https://{}", host_port(member.address, 2379)));
     urls.collect::<Vec<_>>().join(",")
 }
 
-fn environment(site: &Site<'_>) -> String {
-    let own = |port| format!("https://{}", host_port(site.node.address, port));
-    let pki = if site.can_drop_privileges() {
+fn environment(node_context: &NodeContext<'_>) -> String {
+    let own = |port| format!("https://{}", host_port(node_context.node.address, port));
+    let pki = if node_context.can_drop_privileges() {
         format!("/run/{USER}")
     } else {
         DIR.to_owned()
     };
     // In no order of the file's: another order there is the same cluster.
-    let mut peers: Vec<_> = site
+    let mut peers: Vec<_> = node_context
         .cluster
         .etcds()
         .map(|member| {
@@ -123,7 +126,7 @@ fn environment(site: &Site<'_>) -> String {
         .collect();
     peers.sort();
     let mut values: BTreeMap<String, String> = [
-        ("NAME", site.node.name.to_string()),
+        ("NAME", node_context.node.name.to_string()),
         ("DATA_DIR", DATA_DIRECTORY.into()),
         (
             "LISTEN_CLIENT_URLS",
@@ -133,7 +136,10 @@ fn environment(site: &Site<'_>) -> String {
         ("LISTEN_PEER_URLS", own(2380)),
         ("INITIAL_ADVERTISE_PEER_URLS", own(2380)),
         ("INITIAL_CLUSTER", peers.join(",")),
-        ("INITIAL_CLUSTER_TOKEN", site.cluster.etcd.token.clone()),
+        (
+            "INITIAL_CLUSTER_TOKEN",
+            node_context.cluster.etcd.token.clone(),
+        ),
         // True of every member: the comparison with what runs lets nobody begin without data beside members that have some.
         // Once it has data a member does not look at it, and another word here would only restart it.
         ("INITIAL_CLUSTER_STATE", "new".into()),
@@ -154,13 +160,13 @@ fn environment(site: &Site<'_>) -> String {
     .into_iter()
     .map(|(name, value)| (format!("ETCD_{name}"), value))
     .collect();
-    if site.node.arch.as_str() != "amd64" {
+    if node_context.node.arch.as_str() != "amd64" {
         values.insert(
             "ETCD_UNSUPPORTED_ARCH".into(),
-            site.node.arch.as_str().into(),
+            node_context.node.arch.as_str().into(),
         );
     }
-    let user = site.extra(Component::Etcd);
+    let user = node_context.extra(Component::Etcd);
     for (name, value) in user.into_iter().flat_map(Arguments::iter) {
         values.insert(variable(name), value.to_owned());
     }
@@ -251,7 +257,7 @@ mod tests {
     use hatchery_host::operation::Operation;
 
     use super::*;
-    use crate::{components::trial::Trial, wish::Wish};
+    use crate::{components::trial::Trial, resource::Resource};
 
     #[test]
     fn directories_that_the_user_names_are_recorded() {
@@ -260,10 +266,10 @@ mod tests {
                 "config-extra-args: [{{name: etcd, extra-args: {{ETCD_SNAPSHOT_COUNT: '1'{arguments}}}}}]"
             );
             let trial = Trial::new(20, &more);
-            let mut all = Wishes::default();
-            wishes(&trial.site(), &mut all).unwrap();
-            let directory = |wish: &Wish| match wish {
-                Wish::Operation(Operation::Directory(one)) if one.contents_are_ours => {
+            let mut all = Resources::default();
+            resources(&trial.node_context(), &mut all).unwrap();
+            let directory = |resource: &Resource| match resource {
+                Resource::Operation(Operation::Directory(one)) if one.contents_are_ours => {
                     Some(one.path.as_str().to_owned())
                 }
                 _ => None,

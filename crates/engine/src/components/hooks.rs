@@ -16,8 +16,8 @@ use hatchery_spec::{
     cluster::{Machine, Role, Schedule},
 };
 
-use super::Site;
-use crate::wish::{Error, Wishes, word};
+use super::NodeContext;
+use crate::resource::{Error, Resources, word};
 
 /// On whose behalf scripts are kept that run before a machine is cleaned.
 pub(crate) const BEFORE: &str = "keep-precleanup";
@@ -39,20 +39,32 @@ pub struct Hook {
     pub timeout: Duration,
 }
 
-pub(crate) fn prejoin(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    run(site, wishes, Schedule::Prejoin)
+pub(crate) fn prejoin(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    run(node_context, resources, Schedule::Prejoin)
 }
 
-pub(crate) fn postjoin(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    run(site, wishes, Schedule::Postjoin)
+pub(crate) fn postjoin(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    run(node_context, resources, Schedule::Postjoin)
 }
 
-pub(crate) fn precleanup(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    keep(site, wishes, Schedule::Precleanup)
+pub(crate) fn precleanup(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    keep(node_context, resources, Schedule::Precleanup)
 }
 
-pub(crate) fn postcleanup(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    keep(site, wishes, Schedule::Postcleanup)
+pub(crate) fn postcleanup(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    keep(node_context, resources, Schedule::Postcleanup)
 }
 
 /// Whether a step only keeps scripts for later.
@@ -61,18 +73,22 @@ pub(crate) fn is_kept(step: &Word) -> bool {
     kept.iter().any(|schedule| text(*schedule) == step.as_str())
 }
 
-fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
-    for hook in of(site, schedule) {
-        let directory = join_directory(site, schedule);
-        put(wishes, hook, &directory)?;
+fn run(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+    schedule: Schedule,
+) -> Result<(), Error> {
+    for hook in of(node_context, schedule) {
+        let directory = join_directory(node_context, schedule);
+        put(resources, hook, &directory)?;
         let name = step(hook)?;
         let mark = format!("/var/lib/hatchery/ran-{name}");
         let hash = hook.content.hash().as_str();
-        wishes.script(Script {
+        resources.script(Script {
             check: format!("[ \"$(cat {mark} 2>/dev/null)\" = {hash} ]"),
             apply: format!(
                 "{}{} && echo {hash} >{mark}",
-                environment(site, schedule, &directory),
+                environment(node_context, schedule, &directory),
                 quote(&format!("./{}", hook.name))
             ),
             // What it did is the user's.
@@ -86,24 +102,28 @@ fn run(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), E
 
 /// One step for all of them, so that they run in their order. They run as copies, which stay until they have run well:
 /// files of the record go with the first try.
-fn keep(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), Error> {
+fn keep(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+    schedule: Schedule,
+) -> Result<(), Error> {
     let when = text(schedule);
     let place = format!("/var/lib/hatchery/{when}");
-    let mut all = environment(site, schedule, &format!("{place}/scripts"));
+    let mut all = environment(node_context, schedule, &format!("{place}/scripts"));
     // One that somebody removed from the machine is no longer wanted.
     all += "run() {\n  [ -e \"$2\" ] || return 0\n  timeout -k 5 \"$1\" sh -c '\"$0\"' \"$2\" && return\n  \
             echo \"$2 ended with $?; 124 and 137 are of one that took longer than $1 s\"\n  exit 1\n}\n";
     let mut sums = String::new();
-    for hook in of(site, schedule) {
-        put(wishes, hook, &directory(schedule))?;
+    for hook in of(node_context, schedule) {
+        put(resources, hook, &directory(schedule))?;
         let script = quote(&format!("./{}", hook.name));
         let _ = writeln!(all, "run {} {script}", hook.timeout.as_secs().max(1));
         sums += hook.content.hash().as_str();
     }
     let sum = Hash::of((sums + &all).as_bytes());
     let sum = sum.as_str();
-    wishes.file(&format!("{DIRECTORY}/{when}.all"), 0o600, all)?;
-    wishes.script(Script {
+    resources.file(&format!("{DIRECTORY}/{when}.all"), 0o600, all)?;
+    resources.script(Script {
         name: word(when)?,
         check: format!("[ \"$(cat {place}/sum 2>/dev/null)\" = {sum} ]"),
         apply: format!(
@@ -117,13 +137,13 @@ fn keep(site: &Site<'_>, wishes: &mut Wishes, schedule: Schedule) -> Result<(), 
     Ok(())
 }
 
-fn of<'a>(site: &Site<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook> {
-    let hooks = site.installation.hooks.iter();
+fn of<'a>(node_context: &NodeContext<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook> {
+    let hooks = node_context.installation.hooks.iter();
     hooks.filter(move |hook| hook.schedule == schedule)
 }
 
-fn put(wishes: &mut Wishes, hook: &Hook, directory: &str) -> Result<(), Error> {
-    wishes.operation(Operation::File(File {
+fn put(resources: &mut Resources, hook: &Hook, directory: &str) -> Result<(), Error> {
+    resources.operation(Operation::File(File {
         path: MachinePath::new(format!("{directory}/{}", hook.name))?,
         content: hook.content.clone(),
         access: Access::root(0o700)?,
@@ -132,8 +152,8 @@ fn put(wishes: &mut Wishes, hook: &Hook, directory: &str) -> Result<(), Error> {
 }
 
 /// Where scripts lie that run when a machine joins: where the file says that an archive is, or else apart from each other.
-fn join_directory(site: &Site<'_>, schedule: Schedule) -> String {
-    match &site.cluster.packages.directory {
+fn join_directory(node_context: &NodeContext<'_>, schedule: Schedule) -> String {
+    match &node_context.cluster.packages.directory {
         Some(archive) => format!("{archive}/file"),
         None => directory(schedule),
     }
@@ -156,7 +176,7 @@ fn step(hook: &Hook) -> Result<Word, Error> {
 }
 
 /// What a script is told, and where it runs.
-fn environment(site: &Site<'_>, schedule: Schedule, directory: &str) -> String {
+fn environment(node_context: &NodeContext<'_>, schedule: Schedule, directory: &str) -> String {
     let (kind, operator) = match schedule {
         Schedule::Prejoin => ("prehook", "join"),
         Schedule::Postjoin => ("posthook", "join"),
@@ -164,7 +184,7 @@ fn environment(site: &Site<'_>, schedule: Schedule, directory: &str) -> String {
         Schedule::Postcleanup => ("posthook", "cleanup"),
     };
     let mut lines = String::new();
-    for (name, value) in variables(site.cluster, site.node, kind, operator) {
+    for (name, value) in variables(node_context.cluster, node_context.node, kind, operator) {
         let value = quote(&value);
         let _ = writeln!(lines, "export EGGO_{name}={value} HATCHERY_{name}={value}");
     }

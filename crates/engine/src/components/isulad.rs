@@ -6,30 +6,33 @@ use hatchery_spec::{
 };
 use serde_json::{Map, json};
 
-use super::Site;
+use super::NodeContext;
 use crate::{
     arguments::{Flags, without_said},
+    resource::{Error, Resources},
     unit_file::Service,
-    wish::{Error, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/isulad/daemon.json";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.file(CONFIGURATION, 0o640, configuration(site))?;
-    wishes.own_directory("/var/lib/isulad", 0o711)?;
-    if let Some(endpoint) = &site.cluster.runtime.endpoint {
-        wishes.file(
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    resources.file(CONFIGURATION, 0o640, configuration(node_context))?;
+    resources.own_directory("/var/lib/isulad", 0o711)?;
+    if let Some(endpoint) = &node_context.cluster.runtime.endpoint {
+        resources.file(
             "/etc/crictl.yaml",
             0o644,
             format!("runtime-endpoint: {endpoint}\n"),
         )?;
     }
-    wishes.service("isulad", unit(site), &[CONFIGURATION])
+    resources.service("isulad", unit(node_context), &[CONFIGURATION])
 }
 
-fn unit(site: &Site<'_>) -> String {
-    let mut lines = site.protected(-999);
+fn unit(node_context: &NodeContext<'_>) -> String {
+    let mut lines = node_context.protected(-999);
     lines.extend(
         [
             "ExecReload=/bin/kill -s HUP $MAINPID",
@@ -43,13 +46,13 @@ fn unit(site: &Site<'_>) -> String {
         ]
         .map(str::to_owned),
     );
-    let flags = Flags::default().overridden(site.extra(Component::ContainerEngine));
+    let flags = Flags::default().overridden(node_context.extra(Component::ContainerEngine));
     Service {
         description: "iSulad",
         notifies: true,
         after: &[],
-        stamp: site.stamp(&["isulad"]),
-        command: flags.command(&site.program("isulad")),
+        stamp: node_context.stamp(&["isulad"]),
+        command: flags.command(&node_context.program("isulad")),
         lines,
     }
     .render()
@@ -57,8 +60,8 @@ fn unit(site: &Site<'_>) -> String {
 
 /// Its package's own settings with those of a node. What the user says on its command line is left out: it refuses
 /// to be told twice.
-fn configuration(site: &Site<'_>) -> String {
-    let runtime = &site.cluster.runtime;
+fn configuration(node_context: &NodeContext<'_>) -> String {
+    let runtime = &node_context.cluster.runtime;
     let dirs: Vec<_> = runtime
         .cni_bin_dirs
         .iter()
@@ -106,7 +109,11 @@ fn configuration(site: &Site<'_>) -> String {
     if let Some(endpoint) = &runtime.endpoint {
         settings.insert("hosts".to_owned(), json!([endpoint]));
     }
-    without_said(settings, site.extra(Component::ContainerEngine), setting)
+    without_said(
+        settings,
+        node_context.extra(Component::ContainerEngine),
+        setting,
+    )
 }
 
 /// What an argument is called in the file.
@@ -131,11 +138,11 @@ mod tests {
             28,
             "runtime: isulad\ninsecure-registries: [registry.example:5000]",
         );
-        insta::assert_snapshot!(configuration(&trial.site()));
-        insta::assert_snapshot!(unit(&trial.site()));
-        assert_eq!(trial.site().cgroup_driver(), "cgroupfs");
+        insta::assert_snapshot!(configuration(&trial.node_context()));
+        insta::assert_snapshot!(unit(&trial.node_context()));
+        assert_eq!(trial.node_context().cgroup_driver(), "cgroupfs");
         assert_eq!(
-            trial.site().runtime_endpoint(),
+            trial.node_context().runtime_endpoint(),
             Some("unix:///var/run/isulad.sock")
         );
     }
@@ -148,10 +155,10 @@ mod tests {
              config-extra-args: [{name: container-engine, extra-args: {--host: 'unix:///x.sock', --log-level: DEBUG}}]",
         );
         let settings: serde_json::Value =
-            serde_json::from_str(&configuration(&trial.site())).unwrap();
+            serde_json::from_str(&configuration(&trial.node_context())).unwrap();
         assert_eq!(settings.get("hosts"), None);
         assert_eq!(settings.get("log-level"), None);
         assert_eq!(settings["registry-mirrors"], json!(["mirror.example"]));
-        assert!(unit(&trial.site()).contains("--log-level=DEBUG"));
+        assert!(unit(&trial.node_context()).contains("--log-level=DEBUG"));
     }
 }

@@ -6,67 +6,77 @@ use hatchery_pki::Request;
 use hatchery_spec::cluster::{Arguments, Component, KubeProxyMode};
 use serde_json::{Value, json};
 
-use super::{CA, PKI, Site, api_client};
+use super::{CA, NodeContext, PKI, api_client};
 use crate::{
     arguments::Flags,
+    resource::{Error, Resources},
     unit_file::Service,
     versions::Feature,
-    wish::{Error, Wishes},
 };
 
 const CONFIGURATION: &str = "/etc/kubernetes/kube-proxy-config.yaml";
 const KUBECONFIG: &str = "/etc/kubernetes/kube-proxy.conf";
 const USER: &str = "system:kube-proxy";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     let base = format!("{PKI}/kube-proxy");
     let request = Request::client(USER);
-    api_client(site, wishes, &site.api(), KUBECONFIG, &base, request)?;
-    wishes.file(CONFIGURATION, 0o600, configuration(site))?;
+    api_client(
+        node_context,
+        resources,
+        &node_context.api(),
+        KUBECONFIG,
+        &base,
+        request,
+    )?;
+    resources.file(CONFIGURATION, 0o600, configuration(node_context))?;
     let unit = Service {
         description: "Kubernetes network proxy",
         notifies: false,
         after: &[],
-        stamp: site.stamp(&["kube-proxy"]),
-        command: flags(site).command(&site.program("kube-proxy")),
+        stamp: node_context.stamp(&["kube-proxy"]),
+        command: flags(node_context).command(&node_context.program("kube-proxy")),
         lines: vec!["LimitNOFILE=65536".into()],
     };
     let leaf = format!("{base}.crt");
-    wishes.service(
+    resources.service(
         "kube-proxy",
         unit.render(),
         &[CONFIGURATION, KUBECONFIG, &leaf, CA],
     )
 }
 
-pub(crate) fn flags(site: &Site<'_>) -> Flags {
+pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
     let mut flags = Flags::new([("config", CONFIGURATION)]);
-    for (name, value) in user(site).filter(|(name, _)| key(name).is_none()) {
+    for (name, value) in user(node_context).filter(|(name, _)| key(name).is_none()) {
         flags.set(name, value);
     }
     flags
 }
 
 /// The user's arguments, without their dashes.
-fn user<'a>(site: &Site<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let arguments = site.extra(Component::KubeProxy).into_iter();
+fn user<'a>(node_context: &NodeContext<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let arguments = node_context.extra(Component::KubeProxy).into_iter();
     let pairs = arguments.flat_map(Arguments::iter);
     pairs.map(|(name, value)| (name.trim_start_matches('-'), value))
 }
 
-fn configuration(site: &Site<'_>) -> String {
-    let mode = match site.cluster.kube_proxy.mode {
+fn configuration(node_context: &NodeContext<'_>) -> String {
+    let mode = match node_context.cluster.kube_proxy.mode {
         KubeProxyMode::Iptables => "iptables",
         KubeProxyMode::Ipvs => "ipvs",
         KubeProxyMode::Nftables => "nftables",
     };
     // Where it is told its address it need not wait for the node.
-    let address = match site.node.address {
-        own if !site.versions.has(Feature::ProxyWantsNode) => own,
+    let address = match node_context.node.address {
+        own if !node_context.versions.has(Feature::ProxyWantsNode) => own,
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let cidrs: Vec<_> = site
+    let cidrs: Vec<_> = node_context
         .cluster
         .pods
         .cidrs
@@ -79,16 +89,16 @@ fn configuration(site: &Site<'_>) -> String {
         "bindAddress": address,
         "clientConnection": {"kubeconfig": KUBECONFIG},
         "clusterCIDR": cidrs.join(","),
-        "hostnameOverride": site.node.name.as_str(),
+        "hostnameOverride": node_context.node.name.as_str(),
         "metricsBindAddress": "127.0.0.1:10249",
         "mode": mode,
     });
-    if site.is_container() {
+    if node_context.is_container() {
         // The table of connections is the outer machine's, and its limits cannot be set from inside.
         configuration["conntrack"] =
             json!({"maxPerCore": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"});
     }
-    for (name, value) in user(site) {
+    for (name, value) in user(node_context) {
         if let Some((path, kind)) = key(name) {
             let place = path
                 .split('.')

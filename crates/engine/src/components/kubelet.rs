@@ -11,13 +11,13 @@ use hatchery_spec::{
     value::AbsolutePath,
 };
 
-use super::{CA, CIPHER_SUITES, PKI, SIGNER, Site, api_client, yaml};
+use super::{CA, CIPHER_SUITES, NodeContext, PKI, SIGNER, api_client, yaml};
 use crate::{
     arguments::Flags,
+    resource::{Error, Issuer, Resources},
     taints,
     unit_file::Service,
     versions::Feature,
-    wish::{Error, Issuer, Wishes},
 };
 
 /// Where kubeadm puts them, and so where tools look for them.
@@ -30,22 +30,32 @@ const LINKS: [(&str, &str); 2] = [
 ];
 const RESOLVER: &str = "/etc/kubernetes/resolv.conf";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     let (client, serving) = (format!("{PKI}/kubelet-client"), format!("{PKI}/kubelet"));
-    let user = format!("system:node:{}", site.node.name);
+    let user = format!("system:node:{}", node_context.node.name);
     let request = Request::client(user.as_str()).in_group("system:nodes");
-    api_client(site, wishes, &site.api(), KUBECONFIG, &client, request)?;
-    if site.cluster.kubelet.serving_certificate {
+    api_client(
+        node_context,
+        resources,
+        &node_context.api(),
+        KUBECONFIG,
+        &client,
+        request,
+    )?;
+    if node_context.cluster.kubelet.serving_certificate {
         let request = Request::server(user.as_str())
             .in_group("system:nodes")
-            .with_dns_names([site.node.name.as_str()])
-            .with_ips([site.node.address]);
-        wishes.leaf(Issuer::Cluster, &serving, request)?;
+            .with_dns_names([node_context.node.name.as_str()])
+            .with_ips([node_context.node.address]);
+        resources.leaf(Issuer::Cluster, &serving, request)?;
     }
-    wishes.own_directory("/var/lib/kubelet", 0o750)?;
-    wishes.file(CONFIGURATION, 0o600, configuration(site))?;
+    resources.own_directory("/var/lib/kubelet", 0o750)?;
+    resources.file(CONFIGURATION, 0o600, configuration(node_context))?;
     for (path, target) in LINKS {
-        wishes.link(path, target)?;
+        resources.link(path, target)?;
     }
     let mut files = vec![
         CONFIGURATION.to_owned(),
@@ -54,21 +64,21 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         SIGNER.into(),
         format!("{client}.crt"),
     ];
-    if let Some(text) = upstream_resolvers(site) {
-        wishes.file(RESOLVER, 0o644, text)?;
+    if let Some(text) = upstream_resolvers(node_context) {
+        resources.file(RESOLVER, 0o644, text)?;
         files.push(RESOLVER.into());
     }
-    if site.cluster.kubelet.serving_certificate {
+    if node_context.cluster.kubelet.serving_certificate {
         files.push(format!("{serving}.crt"));
     }
-    wishes.own_directory("/var/log/pods", 0o750)?;
-    wishes.own_directory("/var/log/containers", 0o755)?;
-    let runtime = match site.cluster.runtime.kind {
+    resources.own_directory("/var/log/pods", 0o750)?;
+    resources.own_directory("/var/log/containers", 0o755)?;
+    let runtime = match node_context.cluster.runtime.kind {
         RuntimeKind::Docker => "docker.service",
         RuntimeKind::Isulad => "isulad.service",
         RuntimeKind::Containerd => "containerd.service",
     };
-    let mut lines = site.protected(-999);
+    let mut lines = node_context.protected(-999);
     lines.extend([
         "LimitNOFILE=1048576".into(),
         "KillMode=process".into(),
@@ -78,23 +88,23 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Kubernetes node agent",
         notifies: false,
         after: &[runtime],
-        stamp: site.stamp(&["kubelet"]),
-        command: flags(site).command(&site.program("kubelet")),
+        stamp: node_context.stamp(&["kubelet"]),
+        command: flags(node_context).command(&node_context.program("kubelet")),
         lines,
     };
     let files: Vec<_> = files.iter().map(String::as_str).collect();
-    wishes.service("kubelet", unit.render(), &files)
+    resources.service("kubelet", unit.render(), &files)
 }
 
-pub(crate) fn flags(site: &Site<'_>) -> Flags {
+pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
     let mut flags = Flags::new([
         ("config", CONFIGURATION.to_owned()),
-        ("hostname-override", site.node.name.to_string()),
+        ("hostname-override", node_context.node.name.to_string()),
         ("kubeconfig", KUBECONFIG.into()),
-        ("node-ip", site.node.address.to_string()),
+        ("node-ip", node_context.node.address.to_string()),
     ]);
-    let runtime = &site.cluster.runtime;
-    if runtime.kind == RuntimeKind::Docker && site.versions.has(Feature::Dockershim) {
+    let runtime = &node_context.cluster.runtime;
+    if runtime.kind == RuntimeKind::Docker && node_context.versions.has(Feature::Dockershim) {
         let dirs: Vec<_> = runtime
             .cni_bin_dirs
             .iter()
@@ -106,28 +116,34 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
             .set("cni-conf-dir", "/etc/cni/net.d")
             .set("pod-infra-container-image", runtime.pause_image.as_str());
     } else {
-        if site.versions.has(Feature::RemoteRuntimeFlag) {
+        if node_context.versions.has(Feature::RemoteRuntimeFlag) {
             flags.set("container-runtime", "remote");
         }
-        if !site.versions.has(Feature::RuntimeEndpointInConfiguration)
-            && let Some(endpoint) = site.runtime_endpoint()
+        if !node_context
+            .versions
+            .has(Feature::RuntimeEndpointInConfiguration)
+            && let Some(endpoint) = node_context.runtime_endpoint()
         {
             flags.set("container-runtime-endpoint", endpoint);
         }
     }
     // With the taint from its first moment on, nothing is put there by chance.
-    let taints: Vec<_> = taints::of(site.cluster, site.versions, site.node)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let taints: Vec<_> = taints::of(
+        node_context.cluster,
+        node_context.versions,
+        node_context.node,
+    )
+    .iter()
+    .map(ToString::to_string)
+    .collect();
     if !taints.is_empty() {
         flags.set("register-with-taints", taints.join(","));
     }
-    flags.overridden(site.extra(Component::Kubelet))
+    flags.overridden(node_context.extra(Component::Kubelet))
 }
 
-fn configuration(site: &Site<'_>) -> String {
-    let cluster = site.cluster;
+fn configuration(node_context: &NodeContext<'_>) -> String {
+    let cluster = node_context.cluster;
     let mut text = format!(
         "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -152,12 +168,12 @@ tlsCipherSuites: [{suites}]
 tlsMinVersion: VersionTLS12
 volumePluginDir: /var/lib/kubelet/volume-plugins
 ",
-        driver = site.cgroup_driver(),
+        driver = node_context.cgroup_driver(),
         dns = yaml(&cluster.dns.address.to_string()),
         domain = yaml(cluster.dns.domain.as_str()),
-        protect = !site.is_container(),
+        protect = !node_context.is_container(),
         suites = CIPHER_SUITES.join(", "),
-        resolver = upstream_resolvers(site).map_or("/etc/resolv.conf", |_| RESOLVER),
+        resolver = upstream_resolvers(node_context).map_or("/etc/resolv.conf", |_| RESOLVER),
     );
     if cluster.kubelet.serving_certificate {
         let _ = writeln!(
@@ -165,47 +181,49 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
             "tlsCertFile: {PKI}/kubelet.crt\ntlsPrivateKeyFile: {PKI}/kubelet.key"
         );
     }
-    if site.versions.has(Feature::RuntimeEndpointInConfiguration)
-        && let Some(endpoint) = site.runtime_endpoint()
+    if node_context
+        .versions
+        .has(Feature::RuntimeEndpointInConfiguration)
+        && let Some(endpoint) = node_context.runtime_endpoint()
     {
         let _ = writeln!(text, "containerRuntimeEndpoint: {}", yaml(endpoint));
     }
-    if site.has_cgroup_v1() && site.versions.has(Feature::RefusesCgroupV1) {
+    if node_context.has_cgroup_v1() && node_context.versions.has(Feature::RefusesCgroupV1) {
         text += "failCgroupV1: false\n";
     }
-    if !site.versions.has(Feature::TellsReadiness) {
+    if !node_context.versions.has(Feature::TellsReadiness) {
         // It looks at itself more often than every ten seconds, and tells as rarely as ever unless something changed.
         text += "nodeStatusReportFrequency: 5m0s\nnodeStatusUpdateFrequency: 3s\n";
     }
-    if site.is_container() {
+    if node_context.is_container() {
         // How full the disk is, is the outer machine's affair: images that came from archives would be thrown away
         // for the sake of others, and no registry brings them back.
         text += "imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 100Mi}\n";
-    } else if !site.installation.images.is_empty() {
+    } else if !node_context.installation.images.is_empty() {
         // A kubelet that evicts deletes unused images first, and would begin when 15 % of the disk are left.
         text += "imageGCHighThresholdPercent: 100\nevictionHard: {imagefs.available: 5%, memory.available: 100Mi, \
                  nodefs.available: 5%, nodefs.inodesFree: 5%}\n";
     }
     // Swap of a machine that is a container belongs to another; elsewhere preflight has spoken of it.
-    let swap = site
+    let swap = node_context
         .facts
         .swap
         .as_ref()
         .is_some_and(|swap| !swap.is_empty());
-    if swap || site.is_container() {
+    if swap || node_context.is_container() {
         text += "failSwapOn: false\n";
     }
     text
 }
 
 /// Name servers for pods where the machine's own is on its loopback, which pods cannot reach.
-fn upstream_resolvers(site: &Site<'_>) -> Option<String> {
-    let addresses = site.upstream_resolvers()?;
+fn upstream_resolvers(node_context: &NodeContext<'_>) -> Option<String> {
+    let addresses = node_context.upstream_resolvers()?;
     let mut text = String::new();
     for address in &addresses {
         let _ = writeln!(text, "nameserver {address}");
     }
-    let search = site
+    let search = node_context
         .facts
         .resolver
         .as_ref()
@@ -229,11 +247,11 @@ mod tests {
     #[test]
     fn images_that_cannot_be_pulled_again_are_kept() {
         let mut trial = Trial::new(37, "");
-        assert!(!configuration(&trial.site()).contains("imageGC"));
+        assert!(!configuration(&trial.node_context()).contains("imageGC"));
         let archive = Content::bytes(*b"images");
         let images = Images::new(ImageStore::Containerd, archive, vec!["a/b:1".into()]);
         trial.installation.images.push(images.unwrap());
-        let text = configuration(&trial.site());
+        let text = configuration(&trial.node_context());
         assert!(text.contains(
             "imageGCHighThresholdPercent: 100\nevictionHard: {imagefs.available: 5%, memory"
         ));

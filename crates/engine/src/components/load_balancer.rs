@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Site, host_port};
+use super::{NodeContext, host_port};
 use crate::{
     arguments::systemd_word,
+    resource::{Error, Resources},
     unit_file::Service,
-    wish::{Error, Wishes},
 };
 
 /// eggo had its own at this place.
@@ -16,17 +16,20 @@ const MODULES: &str = "/run/kube-nginx-module.conf";
 /// Not `nginx.service`, which may be somebody's web server.
 const UNIT: &str = "kube-nginx";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    let Some(balancer) = site.cluster.load_balancer() else {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let Some(balancer) = node_context.cluster.load_balancer() else {
         return Ok(());
     };
-    wishes.file(
+    resources.file(
         CONFIGURATION,
         0o644,
-        configuration(site, balancer.bind_port.number()),
+        configuration(node_context, balancer.bind_port.number()),
     )?;
-    let nginx = site.program("nginx");
-    let nginx = if site.installation.programs.contains_key("nginx") {
+    let nginx = node_context.program("nginx");
+    let nginx = if node_context.installation.programs.contains_key("nginx") {
         nginx
     } else {
         "nginx".to_owned()
@@ -43,7 +46,7 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
         description: "Load balancer of the Kubernetes API",
         notifies: false,
         after: &[],
-        stamp: site.stamp(&["nginx"]),
+        stamp: node_context.stamp(&["nginx"]),
         command: format!("/bin/sh -c {}", systemd_word(&start)),
         lines: vec![
             format!("ExecStartPre=/bin/sh -c {}", systemd_word(&find)),
@@ -51,16 +54,16 @@ pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> 
             "LimitNOFILE=65536".into(),
         ],
     };
-    wishes.service(UNIT, unit.render(), &[CONFIGURATION])
+    resources.service(UNIT, unit.render(), &[CONFIGURATION])
 }
 
-fn configuration(site: &Site<'_>, port: u16) -> String {
+fn configuration(node_context: &NodeContext<'_>, port: u16) -> String {
     let mut servers = String::new();
-    for master in site.cluster.masters() {
+    for master in node_context.cluster.masters() {
         let address = host_port(master.address, 6443);
         let _ = writeln!(servers, "    server {address} max_fails=3 fail_timeout=5s;");
     }
-    let listen = match site.node.address {
+    let listen = match node_context.node.address {
         std::net::IpAddr::V4(_) => format!("0.0.0.0:{port}"),
         std::net::IpAddr::V6(_) => format!("[::]:{port}"),
     };

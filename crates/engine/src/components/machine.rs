@@ -3,52 +3,55 @@
 use hatchery_host::operation::{Firewall, HostsEntry, Operation, Port, Protocol};
 use hatchery_spec::cluster::{self, CoreDns, Role};
 
-use super::{Site, agents};
-use crate::wish::{Error, Wishes, word};
+use super::{NodeContext, agents};
+use crate::resource::{Error, Resources, word};
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    if site.node.set_hostname {
-        wishes.operation(Operation::Hostname(word(site.node.name.as_str())?));
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    if node_context.node.set_hostname {
+        resources.operation(Operation::Hostname(word(node_context.node.name.as_str())?));
     }
-    for node in site.cluster.machines() {
-        wishes.operation(Operation::HostsEntry(HostsEntry {
+    for node in node_context.cluster.machines() {
+        resources.operation(Operation::HostsEntry(HostsEntry {
             address: node.address,
             names: vec![word(node.name.as_str())?],
         }));
     }
-    if site.node.is(Role::Worker) {
-        kernel(site, wishes)?;
+    if node_context.node.is(Role::Worker) {
+        kernel(node_context, resources)?;
     }
-    for (port, protocol) in ports(site)? {
-        wishes.operation(Operation::Firewall(Firewall {
+    for (port, protocol) in ports(node_context)? {
+        resources.operation(Operation::Firewall(Firewall {
             port,
             protocol,
-            address: Some(site.node.address),
+            address: Some(node_context.node.address),
         }));
     }
-    if site.node.is(Role::Worker) {
+    if node_context.node.is(Role::Worker) {
         // Packets of pods are forwarded, from and to interfaces that no zone knows.
-        let cluster = site.cluster;
+        let cluster = node_context.cluster;
         for network in cluster
             .pods
             .cidrs
             .iter()
             .chain(cluster.services.cidrs.iter())
         {
-            wishes.operation(Operation::TrustedNetwork(network));
+            resources.operation(Operation::TrustedNetwork(network));
         }
     }
-    agents::wishes(site, wishes)
+    agents::resources(node_context, resources)
 }
 
 /// Kernel parameters that pods need, now and after a restart.
-fn kernel(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+fn kernel(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
     let modules = ["br_netfilter", "overlay"];
     for module in modules {
-        wishes.operation(Operation::Module(word(module)?));
+        resources.operation(Operation::Module(word(module)?));
     }
     let lines = modules.map(|module| format!("{module}\n")).concat();
-    wishes.file("/etc/modules-load.d/hatchery.conf", 0o644, lines)?;
+    resources.file("/etc/modules-load.d/hatchery.conf", 0o644, lines)?;
     let mut parameters = vec![
         ("net.bridge.bridge-nf-call-iptables", "1"),
         ("net.bridge.bridge-nf-call-ip6tables", "1"),
@@ -56,16 +59,16 @@ fn kernel(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
         // kube-proxy sets it by itself; so it is recorded, and comes back.
         ("net.ipv4.conf.all.route_localnet", "1"),
     ];
-    let addresses = site
+    let addresses = node_context
         .cluster
         .pods
         .cidrs
         .iter()
-        .chain(site.cluster.services.cidrs.iter());
+        .chain(node_context.cluster.services.cidrs.iter());
     if addresses.into_iter().any(|net| net.addr().is_ipv6()) {
         parameters.push(("net.ipv6.conf.all.forwarding", "1"));
     }
-    if !site.is_container() {
+    if !node_context.is_container() {
         // The kubelet insists on these, and would otherwise set them behind our back.
         parameters.extend([
             ("vm.overcommit_memory", "1"),
@@ -77,24 +80,24 @@ fn kernel(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
         ]);
     }
     for (name, value) in &parameters {
-        wishes.sysctl(name, value)?;
+        resources.sysctl(name, value)?;
     }
     let lines: String = parameters
         .iter()
         .map(|(name, value)| format!("{name} = {value}\n"))
         .collect();
-    wishes.file("/etc/sysctl.d/90-hatchery.conf", 0o644, lines)
+    resources.file("/etc/sysctl.d/90-hatchery.conf", 0o644, lines)
 }
 
 /// Ports that others must reach, where a firewall is active.
-fn ports(site: &Site<'_>) -> Result<Vec<(Port, Protocol)>, Error> {
+fn ports(node_context: &NodeContext<'_>) -> Result<Vec<(Port, Protocol)>, Error> {
     let mut wanted: Vec<(u16, u16, Protocol)> = Vec::new();
     let mut tcp =
         |ports: &[u16]| wanted.extend(ports.iter().map(|port| (*port, *port, Protocol::Tcp)));
-    let node = site.node;
+    let node = node_context.node;
     if node.is(Role::Master) {
         tcp(&[6443]);
-        if site.cluster.dns.coredns == CoreDns::Binary {
+        if node_context.cluster.dns.coredns == CoreDns::Binary {
             tcp(&[53, 9153]);
         }
     }
@@ -104,19 +107,19 @@ fn ports(site: &Site<'_>) -> Result<Vec<(Port, Protocol)>, Error> {
     if node.is(Role::Worker) {
         tcp(&[10250, 10256]);
     }
-    if let Some(balancer) = site
+    if let Some(balancer) = node_context
         .cluster
         .load_balancer()
         .filter(|_| node.is(Role::LoadBalancer))
     {
         tcp(&[balancer.bind_port.number()]);
     }
-    if node.is(Role::Master) && site.cluster.dns.coredns == CoreDns::Binary {
+    if node.is(Role::Master) && node_context.cluster.dns.coredns == CoreDns::Binary {
         wanted.push((53, 53, Protocol::Udp));
     }
     if node.is(Role::Worker) {
         wanted.extend([(30000, 32767, Protocol::Tcp), (30000, 32767, Protocol::Udp)]);
-        let plugin = site
+        let plugin = node_context
             .cluster
             .pods
             .plugin
@@ -131,7 +134,13 @@ fn ports(site: &Site<'_>) -> Result<Vec<(Port, Protocol)>, Error> {
         }
     }
     for role in &node.roles {
-        for port in site.cluster.open_ports.get(role).into_iter().flatten() {
+        for port in node_context
+            .cluster
+            .open_ports
+            .get(role)
+            .into_iter()
+            .flatten()
+        {
             let protocol = match port.protocol {
                 cluster::Protocol::Tcp => Protocol::Tcp,
                 cluster::Protocol::Udp => Protocol::Udp,

@@ -8,30 +8,33 @@ use ipnet::IpNet;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::Site;
+use super::NodeContext;
 use crate::{
     package::Problem,
     plan::Manifest,
-    wish::{Error, Wishes, word},
+    resource::{Error, Resources, word},
 };
 
 /// What plugins leave on a machine belongs to the cluster.
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     for directory in ["/etc/cni/net.d", "/var/lib/cni"] {
-        wishes.own_directory(directory, 0o755)?;
+        resources.own_directory(directory, 0o755)?;
     }
-    let dirs = &site.cluster.runtime.cni_bin_dirs;
+    let dirs = &node_context.cluster.runtime.cni_bin_dirs;
     let (own, shared): (Vec<_>, Vec<_>) = dirs
         .iter()
         .map(AbsolutePath::as_str)
         .partition(|dir| is_for_plugins(dir));
     for directory in own {
-        wishes.own_directory(directory, 0o755)?;
+        resources.own_directory(directory, 0o755)?;
     }
     if shared.is_empty() {
         return Ok(());
     }
-    wishes.script(plugins_in(&shared)?);
+    resources.script(plugins_in(&shared)?);
     Ok(())
 }
 
@@ -259,7 +262,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{api, components::trial::Trial, wish::Wish};
+    use crate::{api, components::trial::Trial, resource::Resource};
 
     fn cluster(pods: &str, services: &str) -> Cluster {
         let master = if pods.starts_with("fd") {
@@ -426,15 +429,15 @@ mod tests {
             28,
             &format!("runtime: containerd\ncni-bin-dir: {cni_bin_dir}"),
         );
-        let mut all = Wishes::default();
-        wishes(&trial.site(), &mut all).unwrap();
+        let mut all = Resources::default();
+        resources(&trial.node_context(), &mut all).unwrap();
         let (mut directories, mut scripts) = (Vec::new(), Vec::new());
-        for wish in all.0 {
-            match wish {
-                Wish::Operation(Operation::Directory(one)) if one.contents_are_ours => {
+        for resource in all.0 {
+            match resource {
+                Resource::Operation(Operation::Directory(one)) if one.contents_are_ours => {
                     directories.push(one.path.to_string());
                 }
-                Wish::Operation(Operation::Script(script)) => scripts.push(script),
+                Resource::Operation(Operation::Script(script)) => scripts.push(script),
                 other => panic!("{other:?}"),
             }
         }

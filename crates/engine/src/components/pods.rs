@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use hatchery_host::operation::Script;
 
-use super::Site;
-use crate::wish::{Error, Wishes, word};
+use super::NodeContext;
+use crate::resource::{Error, Resources, word};
 
 /// On whose behalf the machine's pods are ended: before everything else is put back.
 pub(crate) const OWNER: &str = "pods";
@@ -25,8 +25,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Lists what is there before the first package: a package may start its service at once. When everything that was
 /// started has been stopped again, what runtimes leave in memory is removed.
-pub(crate) fn before(wishes: &mut Wishes) -> Result<(), Error> {
-    wishes.script(Script {
+pub(crate) fn before(resources: &mut Resources) -> Result<(), Error> {
+    resources.script(Script {
         name: word("look-around")?,
         check: format!("[ -e {MARK} ]"),
         // A release before this list had its own in the other place; now everything of the cluster would be on it.
@@ -42,10 +42,18 @@ pub(crate) fn before(wishes: &mut Wishes) -> Result<(), Error> {
 }
 
 /// Adds to the list which runtime the pods run in: at the end only what that one left is removed.
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    let kind = site.cluster.runtime.kind.as_str().to_ascii_lowercase();
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let kind = node_context
+        .cluster
+        .runtime
+        .kind
+        .as_str()
+        .to_ascii_lowercase();
     let listed = format!("grep -qsx 'runtime {kind}' {MARK}");
-    wishes.script(Script {
+    resources.script(Script {
         name: word("pods")?,
         check: format!("[ -e {ENDING} ] && {listed}"),
         apply: format!(
@@ -63,14 +71,14 @@ mod tests {
     use hatchery_host::operation::Operation;
 
     use super::*;
-    use crate::{components::trial::Trial, wish::Wish};
+    use crate::{components::trial::Trial, resource::Resource};
 
     #[test]
     fn the_list_of_an_earlier_release_is_carried_on() {
         let directory = tempfile::tempdir().unwrap();
-        let mut all = Wishes::default();
+        let mut all = Resources::default();
         before(&mut all).unwrap();
-        let [Wish::Operation(Operation::Script(script))] = &all.0[..] else {
+        let [Resource::Operation(Operation::Script(script))] = &all.0[..] else {
             panic!("{all:?}")
         };
         let own = directory.path().display().to_string();
@@ -94,9 +102,9 @@ mod tests {
         ] {
             let directory = tempfile::tempdir().unwrap();
             let trial = Trial::new(20, &format!("runtime: {kind}"));
-            let mut all = Wishes::default();
-            wishes(&trial.site(), &mut all).unwrap();
-            let [Wish::Operation(Operation::Script(script))] = &all.0[..] else {
+            let mut all = Resources::default();
+            resources(&trial.node_context(), &mut all).unwrap();
+            let [Resource::Operation(Operation::Script(script))] = &all.0[..] else {
                 panic!("{all:?}")
             };
             let own = directory.path().display().to_string();

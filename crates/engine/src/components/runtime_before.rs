@@ -10,18 +10,25 @@ use hatchery_host::{
     operation::Script,
 };
 
-use super::{Site, pods};
-use crate::wish::{Error, Wishes, word};
+use super::{NodeContext, pods};
+use crate::resource::{Error, Resources, word};
 
 /// The record is made before anything of the runtime is changed; when it is undone, everything else of it is as it was.
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
-    let lines = site.facts.runtime_use.lines().replace('\'', "'\\''");
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
+    let lines = node_context
+        .facts
+        .runtime_use
+        .lines()
+        .replace('\'', "'\\''");
     let names = format!(
         "use={RUNTIME_USE}\nsettings={DOCKER_SETTINGS}\nmark={}\n{}",
         pods::MARK,
         include_str!("containerd_list.sh")
     );
-    wishes.script(Script {
+    resources.script(Script {
         name: word("runtime-before")?,
         check: format!("[ -e {RUNTIME_USE} ]"),
         apply: format!(

@@ -3,33 +3,43 @@
 use hatchery_pki::Request;
 use hatchery_spec::cluster::Component;
 
-use super::{CA, LEADER_RETRY, PKI, Site, api_client};
+use super::{CA, LEADER_RETRY, NodeContext, PKI, api_client};
 use crate::{
     arguments::Flags,
+    resource::{Error, Resources},
     unit_file::Service,
-    wish::{Error, Wishes},
 };
 
 const KUBECONFIG: &str = "/etc/kubernetes/scheduler.conf";
 const USER: &str = "system:kube-scheduler";
 
-pub(crate) fn wishes(site: &Site<'_>, wishes: &mut Wishes) -> Result<(), Error> {
+pub(crate) fn resources(
+    node_context: &NodeContext<'_>,
+    resources: &mut Resources,
+) -> Result<(), Error> {
     let base = format!("{PKI}/scheduler");
     let request = Request::client(USER);
-    api_client(site, wishes, &site.own_api(), KUBECONFIG, &base, request)?;
+    api_client(
+        node_context,
+        resources,
+        &node_context.own_api(),
+        KUBECONFIG,
+        &base,
+        request,
+    )?;
     let unit = Service {
         description: "Kubernetes scheduler",
         notifies: false,
         after: &["kube-apiserver.service"],
-        stamp: site.stamp(&["kube-scheduler"]),
-        command: flags(site).command(&site.program("kube-scheduler")),
+        stamp: node_context.stamp(&["kube-scheduler"]),
+        command: flags(node_context).command(&node_context.program("kube-scheduler")),
         lines: vec!["LimitNOFILE=65536".into()],
     };
     let leaf = format!("{base}.crt");
-    wishes.service("kube-scheduler", unit.render(), &[KUBECONFIG, &leaf, CA])
+    resources.service("kube-scheduler", unit.render(), &[KUBECONFIG, &leaf, CA])
 }
 
-pub(crate) fn flags(site: &Site<'_>) -> Flags {
+pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
     Flags::new([
         ("authentication-kubeconfig", KUBECONFIG),
         ("authorization-kubeconfig", KUBECONFIG),
@@ -39,5 +49,5 @@ pub(crate) fn flags(site: &Site<'_>) -> Flags {
         ("leader-elect-retry-period", LEADER_RETRY),
         ("profiling", "false"),
     ])
-    .overridden(site.extra(Component::KubeScheduler))
+    .overridden(node_context.extra(Component::KubeScheduler))
 }

@@ -8,11 +8,11 @@ use hatchery_host::{
 };
 use hatchery_spec::{Cluster, Input, read, value::Version};
 
-use super::Site;
+use super::NodeContext;
 use crate::{
     package::Installation,
+    resource::{Error, Resource, Resources},
     versions::Versions,
-    wish::{Error, Wish, Wishes},
 };
 
 /// A machine that is master and worker.
@@ -52,8 +52,8 @@ impl Trial {
         }
     }
 
-    pub(crate) fn site(&self) -> Site<'_> {
-        Site {
+    pub(crate) fn node_context(&self) -> NodeContext<'_> {
+        NodeContext {
             cluster: &self.cluster,
             versions: &self.versions,
             node: self.cluster.first_master(),
@@ -65,14 +65,19 @@ impl Trial {
     /// Paths of files and directories that a component wants.
     pub(crate) fn paths(
         &self,
-        component: fn(&Site<'_>, &mut Wishes) -> Result<(), Error>,
+        component: fn(&NodeContext<'_>, &mut Resources) -> Result<(), Error>,
     ) -> impl Iterator<Item = String> {
-        let mut wishes = Wishes::default();
-        component(&self.site(), &mut wishes).unwrap();
-        wishes.0.into_iter().filter_map(|wish| match wish {
-            Wish::Operation(Operation::File(file)) => Some(file.path.to_string()),
-            Wish::Operation(Operation::Directory(directory)) => Some(directory.path.to_string()),
-            _ => None,
-        })
+        let mut resources = Resources::default();
+        component(&self.node_context(), &mut resources).unwrap();
+        resources
+            .0
+            .into_iter()
+            .filter_map(|resource| match resource {
+                Resource::Operation(Operation::File(file)) => Some(file.path.to_string()),
+                Resource::Operation(Operation::Directory(directory)) => {
+                    Some(directory.path.to_string())
+                }
+                _ => None,
+            })
     }
 }

@@ -90,12 +90,12 @@ workers: [{name: w0, ip: 192.168.0.4}]
 ";
 
     /// Machines are `silent`, `bare`, or have `etcd`.
-    fn judge(file: &str, said: &str) -> Result<Vec<String>, String> {
+    fn missing(file: &str, said: &str) -> Result<Vec<String>, String> {
         // A cluster in which somebody has etcd is made, unless it is said otherwise.
-        judge_made(file, said, said.contains(":etcd"))
+        missing_when(file, said, said.contains(":etcd"))
     }
 
-    fn judge_made(file: &str, said: &str, formed: bool) -> Result<Vec<String>, String> {
+    fn missing_when(file: &str, said: &str, formed: bool) -> Result<Vec<String>, String> {
         let cluster = read(Input::private("deploy.yaml", file.as_bytes()));
         let cluster = cluster.cluster.unwrap();
         let facts = include_bytes!("../../../host/src/facts/answers/debian.txt");
@@ -144,13 +144,13 @@ workers: [{name: w0, ip: 192.168.0.4}]
     #[test]
     fn a_worker_is_left_out_at_any_time() {
         let said = "m0:bare m1:bare m2:bare w0:silent lb:bare";
-        assert_eq!(judge(FILE, said).unwrap(), ["w0"]);
+        assert_eq!(missing(FILE, said).unwrap(), ["w0"]);
     }
 
     #[test]
     fn all_others_have_to_be_there_when_a_cluster_is_made() {
         let said = "m0:bare m1:silent m2:bare w0:silent lb:silent";
-        let needed = judge(FILE, said).unwrap_err();
+        let needed = missing(FILE, said).unwrap_err();
         assert!(
             needed.starts_with("m1,lb: cannot be left out: a cluster is made with all"),
             "{needed}"
@@ -160,20 +160,20 @@ workers: [{name: w0, ip: 192.168.0.4}]
     #[test]
     fn a_cluster_that_is_made_goes_on_with_a_majority() {
         let said = "m0:silent m1:etcd m2:etcd w0:bare lb:silent";
-        assert_eq!(judge(FILE, said).unwrap(), ["m0", "lb"]);
-        let needed = judge(FILE, "m0:silent m1:silent m2:etcd w0:silent lb:bare").unwrap_err();
+        assert_eq!(missing(FILE, said).unwrap(), ["m0", "lb"]);
+        let needed = missing(FILE, "m0:silent m1:silent m2:etcd w0:silent lb:bare").unwrap_err();
         assert!(
             needed.starts_with("m0,m1: cannot be left out: 1 of 3 etcd members and 1 of 3 masters"),
             "{needed}"
         );
         // A member that was never made one is no help.
-        judge(FILE, "m0:silent m1:bare m2:etcd w0:bare lb:bare").unwrap_err();
+        missing(FILE, "m0:silent m1:bare m2:etcd w0:bare lb:bare").unwrap_err();
     }
 
     #[test]
     fn a_majority_does_not_make_a_cluster_without_a_control_plane() {
         let said = "m0:silent m1:etcd m2:etcd w0:bare lb:bare";
-        let needed = judge_made(FILE, said, false).unwrap_err();
+        let needed = missing_when(FILE, said, false).unwrap_err();
         assert!(
             needed.starts_with("m0: cannot be left out: a cluster is made with all"),
             "{needed}"
@@ -188,10 +188,10 @@ masters: [{name: m0, ip: 192.168.0.4}]
 workers: [{name: m0, ip: 192.168.0.4}]
 ";
         assert_eq!(
-            judge(file, "e0:etcd e1:silent e2:etcd m0:bare").unwrap(),
+            missing(file, "e0:etcd e1:silent e2:etcd m0:bare").unwrap(),
             ["e1"]
         );
-        let needed = judge(file, "e0:etcd e1:etcd e2:etcd m0:silent").unwrap_err();
+        let needed = missing(file, "e0:etcd e1:etcd e2:etcd m0:silent").unwrap_err();
         assert!(
             needed.contains("3 of 3 etcd members and 0 of 1 masters"),
             "{needed}"

@@ -7,8 +7,8 @@ use time::Duration;
 
 use super::*;
 use crate::{
+    resource::Resources,
     state::{Directory, Holder, Store as _},
-    wish::Wishes,
 };
 
 fn now() -> OffsetDateTime {
@@ -44,14 +44,14 @@ fn intermediate() -> Authority {
     Authority::from_pem(&bundle, key.serialize_pem().into()).unwrap()
 }
 
-fn make(authorities: &Authorities, managed: &Managed, wishes: &Wishes) -> Made {
+fn make(authorities: &Authorities, managed: &Managed, resources: &Resources) -> Made {
     let material = Material {
         authorities,
         cluster: "demo",
         managed,
         now: now(),
     };
-    material.make(&wishes.0, true).unwrap()
+    material.make(&resources.0, true).unwrap()
 }
 
 fn files(made: &Made) -> Vec<&File> {
@@ -70,14 +70,14 @@ fn text(file: &File) -> &str {
 async fn the_signer_takes_no_chain() {
     let mut authorities = authorities().await;
     authorities.cluster = intermediate();
-    let mut wishes = Wishes::default();
-    wishes
+    let mut resources = Resources::default();
+    resources
         .secret("/ca.crt", Secret::Certificate(Issuer::Cluster))
         .unwrap();
-    wishes
+    resources
         .secret("/ca-signer.crt", Secret::Signer(Issuer::Cluster))
         .unwrap();
-    let made = make(&authorities, &Managed::default(), &wishes);
+    let made = make(&authorities, &Managed::default(), &resources);
     let files = files(&made);
     let count = |file: &File| text(file).matches("BEGIN CERTIFICATE").count();
     assert_eq!((count(files[0]), count(files[1])), (2, 1));
@@ -88,7 +88,7 @@ async fn the_signer_takes_no_chain() {
 #[tokio::test]
 async fn secrets_are_roots_alone() {
     let authorities = authorities().await;
-    let mut wishes = Wishes::default();
+    let mut resources = Resources::default();
     for (number, what) in [
         Secret::Certificate(Issuer::Etcd),
         Secret::ClusterKey,
@@ -100,12 +100,12 @@ async fn secrets_are_roots_alone() {
     .into_iter()
     .enumerate()
     {
-        wishes.secret(&format!("/{number}"), what).unwrap();
+        resources.secret(&format!("/{number}"), what).unwrap();
     }
-    wishes
+    resources
         .leaf(Issuer::Cluster, "/leaf", Request::client("someone"))
         .unwrap();
-    let made = make(&authorities, &Managed::default(), &wishes);
+    let made = make(&authorities, &Managed::default(), &resources);
     let files = files(&made);
     assert_eq!(files.len(), 8);
     for file in files {
@@ -137,16 +137,16 @@ fn managed(made: &Made) -> Managed {
 #[tokio::test]
 async fn a_certificate_that_is_good_stays() {
     let authorities = authorities().await;
-    let wishes = |name: &str| {
-        let mut wishes = Wishes::default();
+    let resources = |name: &str| {
+        let mut resources = Resources::default();
         let request = Request::client(name);
-        wishes.leaf(Issuer::Cluster, "/leaf", request).unwrap();
-        wishes
+        resources.leaf(Issuer::Cluster, "/leaf", request).unwrap();
+        resources
     };
-    let first = make(&authorities, &Managed::default(), &wishes("someone"));
+    let first = make(&authorities, &Managed::default(), &resources("someone"));
     assert_eq!(first.issued.len(), 1);
     let there = managed(&first);
-    let again = make(&authorities, &there, &wishes("someone"));
+    let again = make(&authorities, &there, &resources("someone"));
     assert_eq!(again.issued, []);
     let hashes = |made: &Made| -> Vec<Hash> {
         let files = files(made).into_iter();
@@ -155,11 +155,14 @@ async fn a_certificate_that_is_good_stays() {
     assert_eq!(hashes(&first), hashes(&again));
 
     // Another subject, a file that somebody changed, one that is gone.
-    assert_eq!(make(&authorities, &there, &wishes("other")).issued.len(), 1);
+    assert_eq!(
+        make(&authorities, &there, &resources("other")).issued.len(),
+        1
+    );
     for state in [Some(Hash::of(b"x").as_str()), Some("absent"), None] {
         let mut changed = there.clone();
         changed.resources[1].state = state.map(str::to_owned);
-        let made = make(&authorities, &changed, &wishes("someone"));
+        let made = make(&authorities, &changed, &resources("someone"));
         assert_eq!(made.issued.len(), 1, "{state:?}");
     }
 }

@@ -34,7 +34,7 @@ pub enum Manifest {
 
 /// What a file asks for.
 #[derive(Clone, Copy, Debug)]
-enum Wish<'a> {
+enum Requested<'a> {
     /// The network plugin's, by its path on the masters.
     Network(&'a AbsolutePath),
     /// The network plugin's, by the plugin's name; it may come from elsewhere.
@@ -45,13 +45,13 @@ enum Wish<'a> {
 }
 
 /// The network first, since nothing else runs without it.
-fn wishes(cluster: &Cluster) -> Vec<Wish<'_>> {
+fn requests(cluster: &Cluster) -> Vec<Requested<'_>> {
     let network = cluster.pods.plugin.as_ref();
     let network = network.and_then(|plugin| match &plugin.manifest {
-        Some(path) => Some(Wish::Network(path)),
+        Some(path) => Some(Requested::Network(path)),
         // Built in.
         None if plugin.name == FLANNEL => None,
-        None => Some(Wish::Plugin(&plugin.name)),
+        None => Some(Requested::Plugin(&plugin.name)),
     });
     let addons = cluster.packages.addons.iter();
     let listed = PackageList::ALL.into_iter();
@@ -59,21 +59,21 @@ fn wishes(cluster: &Cluster) -> Vec<Wish<'_>> {
     let listed = listed.flatten().filter_map(|item| match item {
         Item::Yaml {
             source: ManifestSource::Archive(name),
-        } => Some(Wish::Listed(name)),
+        } => Some(Requested::Listed(name)),
         Item::Yaml {
             source: ManifestSource::Url(url),
-        } => Some(Wish::Url(url)),
+        } => Some(Requested::Url(url)),
         _ => None,
     });
-    let addons = addons.map(|name| Wish::Addon(name));
+    let addons = addons.map(|name| Requested::Addon(name));
     network.into_iter().chain(addons).chain(listed).collect()
 }
 
 /// The manifests that an archive holds, to be read with it.
 pub(super) fn wanted<'a>(cluster: &Cluster, bundle: &'a Bundle) -> Vec<FoundFile<'a>> {
-    let found = wishes(cluster)
+    let found = requests(cluster)
         .into_iter()
-        .filter_map(|wish| find(cluster, bundle, wish).ok());
+        .filter_map(|requested| find(cluster, bundle, requested).ok());
     found.flatten().collect()
 }
 
@@ -82,17 +82,17 @@ pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifes
     let (mut manifests, mut problems) = (Vec::new(), Vec::new());
     // One file may be meant twice, as the network's and as an addon.
     let mut taken = BTreeSet::new();
-    for wish in wishes(cluster) {
-        if let Wish::Url(url) = wish {
+    for requested in requests(cluster) {
+        if let Requested::Url(url) = requested {
             if taken.insert(url.to_owned()) {
                 manifests.push(Manifest::Url(url.to_owned()));
             }
             continue;
         }
-        if matches!(wish, Wish::Plugin(_)) && !is_held(cluster, bundles, wish) {
+        if matches!(requested, Requested::Plugin(_)) && !is_held(cluster, bundles, requested) {
             continue;
         }
-        match one(cluster, bundles, wish) {
+        match one(cluster, bundles, requested) {
             Ok((digest, manifest)) if taken.insert(digest.clone()) => manifests.push(manifest),
             Ok(_) => {}
             Err(problem) => tell(&mut problems, problem),
@@ -105,18 +105,18 @@ pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifes
     }
 }
 
-fn is_held(cluster: &Cluster, bundles: &[&Bundle], wish: Wish<'_>) -> bool {
+fn is_held(cluster: &Cluster, bundles: &[&Bundle], requested: Requested<'_>) -> bool {
     let mut bundles = bundles.iter();
-    bundles.any(|bundle| matches!(find(cluster, bundle, wish), Ok(Some(_))))
+    bundles.any(|bundle| matches!(find(cluster, bundle, requested), Ok(Some(_))))
 }
 
 fn one(
     cluster: &Cluster,
     bundles: &[&Bundle],
-    wish: Wish<'_>,
+    requested: Requested<'_>,
 ) -> Result<(String, Manifest), Problem> {
     for bundle in bundles {
-        let Some(file) = find(cluster, bundle, wish)? else {
+        let Some(file) = find(cluster, bundle, requested)? else {
             continue;
         };
         let name = layout::last(file.path).to_owned();
@@ -131,23 +131,23 @@ fn one(
             )),
         };
     }
-    Err(absent(bundles, wish))
+    Err(absent(bundles, requested))
 }
 
-fn absent(bundles: &[&Bundle], wish: Wish<'_>) -> Problem {
-    let (name, what) = match wish {
-        Wish::Network(path) => (layout::last(path.as_str()), "the network plugin's manifest"),
-        Wish::Addon(name) => (name, "the addon"),
-        Wish::Plugin(name) => (name, "the network plugin's manifest"),
-        Wish::Listed(name) | Wish::Url(name) => (name, "the manifest"),
+fn absent(bundles: &[&Bundle], requested: Requested<'_>) -> Problem {
+    let (name, what) = match requested {
+        Requested::Network(path) => (layout::last(path.as_str()), "the network plugin's manifest"),
+        Requested::Addon(name) => (name, "the addon"),
+        Requested::Plugin(name) => (name, "the network plugin's manifest"),
+        Requested::Listed(name) | Requested::Url(name) => (name, "the manifest"),
     };
     match bundles.first() {
         None => Problem::new(
             format!("{what} {name} comes from an archive, but no archive is given"),
             "name the archives, or list the manifest by its URL",
         ),
-        Some(bundle) => match wish {
-            Wish::Listed(name) => missing(bundle, Sort::Manifest, name),
+        Some(bundle) => match requested {
+            Requested::Listed(name) => missing(bundle, Sort::Manifest, name),
             _ => bundle.problem(
                 format!("holds no {name}, {what}"),
                 format!("put it there as addons/{name} or file/{name}, or correct its name in the deploy file"),
@@ -160,19 +160,19 @@ fn absent(bundles: &[&Bundle], wish: Wish<'_>) -> Problem {
 fn find<'a>(
     cluster: &Cluster,
     bundle: &'a Bundle,
-    wish: Wish<'_>,
+    requested: Requested<'_>,
 ) -> Result<Option<FoundFile<'a>>, Problem> {
     let index = bundle.index();
     let file = |path: &str| match layout::at(index, path)? {
         Found::File(file) => Some(file),
         Found::Directory(_) => None,
     };
-    Ok(match wish {
-        Wish::Url(_) => None,
-        Wish::Listed(name) => layout::find_file(index, Sort::Manifest, name),
-        Wish::Addon(name) => file(&format!("addons/{name}"))
+    Ok(match requested {
+        Requested::Url(_) => None,
+        Requested::Listed(name) => layout::find_file(index, Sort::Manifest, name),
+        Requested::Addon(name) => file(&format!("addons/{name}"))
             .or_else(|| layout::find_file(index, Sort::Manifest, name)),
-        Wish::Plugin(name) => {
+        Requested::Plugin(name) => {
             let addon = |name: &str| file(&format!("addons/{name}"));
             let usual = |name: &str| layout::find_file(index, Sort::Manifest, name);
             let name = name.to_ascii_lowercase();
@@ -181,7 +181,7 @@ fn find<'a>(
                 .iter()
                 .find_map(|name| addon(name).or_else(|| usual(name)))
         }
-        Wish::Network(path) => {
+        Requested::Network(path) => {
             let name = layout::last(path.as_str());
             let addon = || file(&format!("addons/{name}"));
             let usual = || layout::find_file(index, Sort::Manifest, name);

@@ -25,13 +25,13 @@ impl<'a> Maker<'a> {
             .collect();
         let mut begun = Vec::new();
         for (place, node) in stopped {
-            self.add(place, node, "etcd", &prepared, &[etcd::wishes])?;
+            self.add(place, node, "etcd", &prepared, &[etcd::resources])?;
             self.graph.last_runs(Concurrency::Together);
             begun.extend(self.of("etcd", place));
         }
         for (place, node) in running {
             let needs = self.prepared(place);
-            self.add(place, node, "etcd", &needs, &[etcd::wishes])?;
+            self.add(place, node, "etcd", &needs, &[etcd::resources])?;
             self.graph.last_comes_after(&begun);
             self.graph.last_runs(Concurrency::OneByOne(Lane::Etcd));
         }
@@ -120,9 +120,9 @@ impl<'a> Maker<'a> {
 
     fn master(&mut self, place: usize, node: &Machine, edges: &Edges) -> Result<(), Error> {
         let needs = [self.prepared(place), edges.needs.clone()].concat();
-        let mut parts: Vec<Part> = vec![control_plane::wishes];
+        let mut parts: Vec<Part> = vec![control_plane::resources];
         if self.basis.cluster.dns.coredns == CoreDns::Binary {
-            parts.push(coredns::wishes);
+            parts.push(coredns::resources);
         }
         self.add(place, node, "master", &needs, &parts)?;
         self.graph.last_comes_after(&edges.after);

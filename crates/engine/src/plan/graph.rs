@@ -3,7 +3,7 @@
 use hatchery_host::path::Word;
 
 use super::{ApiWork, Work};
-use crate::wish::Wish;
+use crate::resource::Resource;
 
 /// A task, by its place in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +107,7 @@ impl Graph {
         name: &str,
         owner: Word,
         needs: &[TaskId],
-        wishes: Vec<Wish>,
+        resources: Vec<Resource>,
     ) {
         let id = TaskId(self.tasks.len());
         self.known.push((part, machine, id));
@@ -119,7 +119,7 @@ impl Graph {
             work: Work::Machine {
                 machine,
                 owner,
-                wishes,
+                resources,
             },
         });
     }

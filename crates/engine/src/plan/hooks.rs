@@ -42,8 +42,10 @@ impl Maker<'_> {
     }
 
     fn has_hooks(&self, place: usize, schedule: Schedule) -> bool {
-        let site = self.basis.sites.get(&place);
-        let mut hooks = site.into_iter().flat_map(|(_, brought)| &brought.hooks);
+        let node_context = self.basis.sites.get(&place);
+        let mut hooks = node_context
+            .into_iter()
+            .flat_map(|(_, brought)| &brought.hooks);
         hooks.any(|hook| hook.schedule == schedule)
     }
 

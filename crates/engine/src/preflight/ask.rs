@@ -13,7 +13,7 @@ pub type Reply = Result<(Facts, Managed), Error>;
 
 /// How machines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manners {
+pub struct AskOptions {
     /// So many at the same time; at least one.
     pub parallel: usize,
     /// Each has so long, from its turn on.
@@ -22,7 +22,7 @@ pub struct Manners {
     pub stay: bool,
 }
 
-impl Default for Manners {
+impl Default for AskOptions {
     fn default() -> Self {
         Self {
             parallel: 32,
@@ -39,7 +39,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// machine's place in the list. Returns the answers in the machines' order.
 pub async fn ask(
     machines: &[Machine],
-    manners: Manners,
+    options: AskOptions,
     mut heard: impl FnMut(usize, &Reply),
 ) -> Vec<Reply> {
     let mut answers: Vec<Option<Reply>> = machines.iter().map(|_| None).collect();
@@ -47,13 +47,13 @@ pub async fn ask(
         .iter()
         .enumerate()
         .map(|(place, machine)| async move {
-            let reply = machine.facts(manners.deadline).await;
-            if !manners.stay {
+            let reply = machine.facts(options.deadline).await;
+            if !options.stay {
                 let _ = tokio::time::timeout(GOODBYE, machine.disconnect()).await;
             }
             (place, reply)
         });
-    let mut replies = stream::iter(questions).buffer_unordered(manners.parallel.max(1));
+    let mut replies = stream::iter(questions).buffer_unordered(options.parallel.max(1));
     while let Some((place, reply)) = replies.next().await {
         heard(place, &reply);
         answers[place] = Some(reply);

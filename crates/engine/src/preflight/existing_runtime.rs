@@ -9,7 +9,7 @@ use super::{
 };
 use crate::components::docker_shared;
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     let before = &subject.facts.runtime_use;
     if !subject.is(Role::Worker) || subject.ours && !before.recorded && has_runtime(subject) {
         return;

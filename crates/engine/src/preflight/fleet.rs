@@ -16,7 +16,7 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 /// Tokens are accepted a minute before they begin, certificates five.
 const CLOCKS_BREAK: Duration = Duration::from_secs(60);
 
-pub(super) fn judge(subjects: &[Subject<'_>], findings: &mut Findings) {
+pub(super) fn check(subjects: &[Subject<'_>], findings: &mut Findings) {
     duplicates(subjects, findings);
     clocks(subjects, findings);
 }

@@ -35,7 +35,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 const DOCKER: &str = "registry-1.docker.io";
 
 /// What is not to be had, each registry with the machines that would need it.
-pub(crate) async fn judge(
+pub(crate) async fn check(
     cluster: &Cluster,
     plan: &Plan,
     machines: &[Machine],

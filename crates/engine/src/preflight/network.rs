@@ -9,7 +9,7 @@ use super::{
     subject::Subject,
 };
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     hostname(subject, findings);
     own_address(subject, findings);
     overlaps(subject, findings);

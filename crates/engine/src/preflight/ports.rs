@@ -85,7 +85,7 @@ impl Need {
     }
 }
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     let listeners = subject.facts.listeners.as_deref().unwrap_or_default();
     // Whoever holds a port, with all of ours that he holds.
     let mut taken: BTreeMap<(bool, String), Vec<String>> = BTreeMap::new();

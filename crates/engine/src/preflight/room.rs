@@ -44,7 +44,7 @@ const WANTS: [Want; 4] = [
     },
 ];
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     memory(subject, findings);
     swap(subject, findings);
     read_only(subject, findings);

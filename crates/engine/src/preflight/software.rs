@@ -90,7 +90,7 @@ const NFT: Program = program(
     "kube-proxy in mode nftables",
 );
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     // A machine has some of them, or it did not tell.
     if !subject.facts.programs.is_empty() {
         programs(subject, findings);

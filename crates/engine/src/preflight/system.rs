@@ -8,7 +8,7 @@ use super::{
     subject::Subject,
 };
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     architecture(subject, findings);
     root(subject, findings);
     init(subject, findings);

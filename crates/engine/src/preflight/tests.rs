@@ -1,8 +1,8 @@
 //! Each finding, made by changing one thing on a machine that is good.
 
+mod environment;
 mod existing_runtime;
 mod fleet;
-mod surroundings;
 
 use std::{
     net::IpAddr,
@@ -66,7 +66,7 @@ fn judged(more: &str, name: &str, facts: Facts, managed: Managed) -> Vec<Finding
         .iter()
         .find(|node| node.name.as_str() == name)
         .unwrap();
-    judge(&cluster, &own(), &[(node, &Ok((facts, managed)))])
+    check_machines(&cluster, &own(), &[(node, &Ok((facts, managed)))])
 }
 
 /// What is found on the master after a change, without the two notes that every sandbox machine gives.

@@ -9,7 +9,7 @@ use super::{
     subject::Subject,
 };
 
-pub(super) fn judge(subject: &Subject<'_>, findings: &mut Findings) {
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.ours {
         return;
     }

@@ -6,7 +6,7 @@ use hatchery_spec::cluster::Machine;
 
 use super::finding::{Finding, Findings, Severity};
 
-pub(super) fn judge(node: &Machine, error: &Error, findings: &mut Findings) {
+pub(super) fn check(node: &Machine, error: &Error, findings: &mut Findings) {
     let (code, message) = words(error);
     let remedy = match error {
         Error::Deadline { .. } => {

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
     Problem,
-    surroundings::{Surroundings, reason},
+    environment::{Environment, reason},
 };
 
 /// The user's keys that are tried when none is named, most wanted first.
@@ -19,7 +19,7 @@ const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
 /// What lets us in, by where it comes from.
 pub(super) struct Credentials<'a> {
-    surroundings: &'a Surroundings,
+    environment: &'a Environment,
     passphrase: Option<SecretString>,
     files: HashMap<KeyPath, Result<SecretString, Problem>>,
     keys: HashMap<KeyPath, Result<Key, Problem>>,
@@ -27,10 +27,10 @@ pub(super) struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    pub(super) fn new(surroundings: &'a Surroundings) -> Self {
-        let passphrase = surroundings.variable(PASSPHRASE_VARIABLE);
+    pub(super) fn new(environment: &'a Environment) -> Self {
+        let passphrase = environment.variable(PASSPHRASE_VARIABLE);
         Self {
-            surroundings,
+            environment,
             passphrase: passphrase
                 .filter(|text| !text.is_empty())
                 .map(SecretString::from),
@@ -80,25 +80,22 @@ impl<'a> Credentials<'a> {
                     name: name.clone(),
                     reason,
                 };
-                let value = self
-                    .surroundings
-                    .variable(name)
-                    .ok_or(wrong("is not set"))?;
+                let value = self.environment.variable(name).ok_or(wrong("is not set"))?;
                 checked(value.into()).map_err(wrong)
             }
             Password::File(path) => {
-                let surroundings = self.surroundings;
-                let read = || password_file(surroundings, path);
+                let environment = self.environment;
+                let read = || password_file(environment, path);
                 self.files.entry(path.clone()).or_insert_with(read).clone()
             }
         }
     }
 
     fn key(&mut self, path: &KeyPath) -> Result<Key, Problem> {
-        let (surroundings, passphrase) = (self.surroundings, &self.passphrase);
+        let (environment, passphrase) = (self.environment, &self.passphrase);
         let find = || {
             // Opened here only to know; the connection reads it when it needs it.
-            let found = surroundings.expand(path.as_str()).and_then(|file| {
+            let found = environment.expand(path.as_str()).and_then(|file| {
                 if fs::File::open(&file)?.metadata()?.is_dir() {
                     return Err(io::ErrorKind::IsADirectory.into());
                 }
@@ -114,15 +111,15 @@ impl<'a> Credentials<'a> {
 
     /// The user's usual keys that are there, and those of the agent.
     fn usual(&mut self) -> &[Auth] {
-        let (surroundings, passphrase) = (self.surroundings, &self.passphrase);
+        let (environment, passphrase) = (self.environment, &self.passphrase);
         self.usual.get_or_insert_with(|| {
             let files = USUAL_KEYS
                 .into_iter()
-                .filter_map(|name| surroundings.ssh_file(name));
+                .filter_map(|name| environment.ssh_file(name));
             let keys = files
                 .filter(|file| file.is_file())
                 .map(|file| Auth::Key(Key::file(file, passphrase.clone())));
-            let socket = surroundings.variable("SSH_AUTH_SOCK");
+            let socket = environment.variable("SSH_AUTH_SOCK");
             let agent = socket
                 .filter(|socket| !socket.is_empty())
                 .map(|socket| Auth::Agent {
@@ -133,12 +130,12 @@ impl<'a> Credentials<'a> {
     }
 }
 
-fn password_file(surroundings: &Surroundings, path: &KeyPath) -> Result<SecretString, Problem> {
+fn password_file(environment: &Environment, path: &KeyPath) -> Result<SecretString, Problem> {
     let wrong = |reason: String| Problem::PasswordFile {
         path: path.to_string(),
         reason,
     };
-    let read = surroundings
+    let read = environment
         .expand(path.as_str())
         .and_then(fs::read_to_string);
     let mut text = read.map_err(|error| wrong(reason(&error)))?;

@@ -32,14 +32,14 @@ impl Place {
         self.0.path()
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn environment(&self) -> Environment {
         let variables = |name: &str| match name {
             "PW" => Some("from the environment".to_owned()),
             "EMPTY" => Some(String::new()),
             "TWO_LINES" => Some("one\ntwo".to_owned()),
             _ => None,
         };
-        Surroundings::new(
+        Environment::new(
             self.path().join("home"),
             Some(self.path().into()),
             variables,
@@ -48,15 +48,15 @@ impl Place {
 
     fn targets(&self, cluster: &Cluster) -> Vec<(Target, Privilege)> {
         let mut errors = Errors::default();
-        let targets = targets(cluster, &self.surroundings(), &mut errors);
+        let targets = targets(cluster, &self.environment(), &mut errors);
         assert_eq!(errors.0, []);
         targets
     }
 
     fn errors(&self, cluster: &Cluster) -> Vec<String> {
         let identity = crate::state::nobody(&cluster.id);
-        let surroundings = self.surroundings();
-        let errors = machines(cluster, &identity, &surroundings, &Patience::default()).unwrap_err();
+        let environment = self.environment();
+        let errors = machines(cluster, &identity, &environment, &Timeouts::default()).unwrap_err();
         errors
             .iter()
             .map(|error| format!("{error}\n{}", error.problem.remedy()))
@@ -121,8 +121,8 @@ fn without_a_word_the_usual_keys_and_the_agent_are_tried() {
         ["id_ed25519", "id_rsa"]
     );
     let agent = |name: &str| (name == "SSH_AUTH_SOCK").then(|| "/run/agent".to_owned());
-    let surroundings = Surroundings::new(place.path().into(), Some(place.path().into()), agent);
-    let targets = targets(&cluster, &surroundings, &mut Errors::default());
+    let environment = Environment::new(place.path().into(), Some(place.path().into()), agent);
+    let targets = targets(&cluster, &environment, &mut Errors::default());
     assert_eq!(
         ways(&targets[0].0.auth),
         ["id_ed25519", "id_rsa", "agent Some(\"/run/agent\")"]

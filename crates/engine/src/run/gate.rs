@@ -16,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Run, Trouble};
+use super::{Run, TaskError};
 use crate::{name_list::NameList, plan::Lane};
 
 /// A member that is well says so at once.
@@ -34,7 +34,11 @@ pub(super) struct Before(BTreeSet<usize>);
 
 impl Run<'_> {
     /// Whether the service on this machine may be restarted now.
-    pub(super) async fn before_restart(&self, lane: Lane, place: usize) -> Result<Before, Trouble> {
+    pub(super) async fn before_restart(
+        &self,
+        lane: Lane,
+        place: usize,
+    ) -> Result<Before, TaskError> {
         let begin = Instant::now();
         let healthy = loop {
             let healthy = self.healthy_members().await;
@@ -59,7 +63,7 @@ impl Run<'_> {
         };
         match refusal {
             None => Ok(Before(healthy)),
-            Some(left) => Err(Trouble::Refused {
+            Some(left) => Err(TaskError::Refused {
                 reason: format!(
                     "not restarted: etcd on {} does not answer that it is healthy, and {left}",
                     NameList(&away)
@@ -78,13 +82,13 @@ impl Run<'_> {
         place: usize,
         before: &Before,
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TaskError> {
         match lane {
             Lane::ControlPlane => {
                 step("waiting for the API on this machine");
                 let answered = self.api_by(place, self.timeouts.restart, step).await;
                 answered.map(drop).map_err(|error| {
-                    Trouble::Failed {
+                    TaskError::Failed {
                     reason: format!("restarted, and its API server does not come back: {error}"),
                     remedy: Some(
                         "see journalctl -u kube-apiserver there; the other masters are as they were"
@@ -105,7 +109,7 @@ impl Run<'_> {
                     if begin.elapsed() > self.timeouts.restart {
                         let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
                         let missing: Vec<_> = wanted.difference(&healthy).map(name).collect();
-                        return Err(Trouble::Failed {
+                        return Err(TaskError::Failed {
                             reason: format!(
                                 "restarted, and {} s later etcd is not healthy on {}",
                                 self.timeouts.restart.as_secs(),

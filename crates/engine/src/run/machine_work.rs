@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hatchery_host::{
-    machine::{Event as Told, Outlook},
+    machine::{Difference, Event as HostEvent},
     task::Task as HostTask,
 };
 use time::OffsetDateTime;
 
-use super::{Done, Run, Trouble};
+use super::{Done, Run, TaskError};
 use crate::{
     material::Material,
     plan::{Concurrency, Task, Work},
@@ -19,18 +19,18 @@ const LOOK: Duration = Duration::from_secs(120);
 
 impl Run<'_> {
     /// Whether anything on the machine is not as it is to be.
-    pub(super) async fn would_change(&self, work: &Work) -> Result<bool, Trouble> {
+    pub(super) async fn would_change(&self, work: &Work) -> Result<bool, TaskError> {
         let Some((place, mut task)) = self.host_task(work, false)? else {
             return Ok(false);
         };
         task.deadline = LOOK;
-        let outlooks = self.machines[place].look(&task).await;
+        let differences = self.machines[place].look(&task).await;
         // It is not in doubt that nothing was touched.
-        let outlooks = outlooks.map_err(|error| Trouble::Refused {
+        let differences = differences.map_err(|error| TaskError::Refused {
             remedy: error.remedy(),
             reason: error.to_string(),
         })?;
-        Ok(outlooks.iter().any(|one| *one != Outlook::Unchanged))
+        Ok(differences.iter().any(|one| *one != Difference::Unchanged))
     }
 
     /// Makes the machine so, behind the health of the others where it is restarted alone.
@@ -38,7 +38,7 @@ impl Run<'_> {
         &self,
         task: &Task,
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<Done, Trouble> {
+    ) -> Result<Done, TaskError> {
         let Some((place, work)) = self.host_task(&task.work, true)? else {
             return Ok(Done {
                 changes: 0,
@@ -49,19 +49,21 @@ impl Run<'_> {
             Concurrency::OneByOne(lane) => Some((lane, self.before_restart(lane, place).await?)),
             Concurrency::Free | Concurrency::Together => None,
         };
-        let watch = |told: Told<'_>| match told {
-            Told::Step { title } => step(title),
-            Told::Said { title, text } => {
+        let watch = |event: HostEvent<'_>| match event {
+            HostEvent::Step { title } => step(title),
+            HostEvent::Said { title, text } => {
                 for line in text.lines() {
                     step(&format!("{title}: {line}"));
                 }
             }
-            Told::Waiting { run } => step(&format!("waiting for run {run}")),
-            Told::Fenced { run } => step(&format!("ended run {run}, to which nobody listened")),
-            Told::Lost { reason } => step(&format!("connecting again: {reason}")),
+            HostEvent::Waiting { run } => step(&format!("waiting for run {run}")),
+            HostEvent::Fenced { run } => {
+                step(&format!("ended run {run}, to which nobody listened"));
+            }
+            HostEvent::Lost { reason } => step(&format!("connecting again: {reason}")),
         };
         let report = self.machines[place].apply(&work, &watch).await;
-        let report = report.map_err(|error| Trouble::Failed {
+        let report = report.map_err(|error| TaskError::Failed {
             remedy: error.remedy(),
             reason: error.to_string(),
         })?;
@@ -75,11 +77,11 @@ impl Run<'_> {
     }
 
     /// The machine's place and what it is told. Certificates are issued only for what is sent.
-    fn host_task(&self, work: &Work, issue: bool) -> Result<Option<(usize, HostTask)>, Trouble> {
+    fn host_task(&self, work: &Work, issue: bool) -> Result<Option<(usize, HostTask)>, TaskError> {
         let Work::Machine {
             machine,
             owner,
-            wishes,
+            resources,
         } = work
         else {
             return Ok(None);
@@ -90,8 +92,8 @@ impl Run<'_> {
             managed: &self.managed[*machine],
             now: OffsetDateTime::now_utc(),
         };
-        let made = material.make(wishes, issue).map_err(Trouble::plain)?;
-        let task = HostTask::new(owner.clone(), made.operations).map_err(Trouble::plain)?;
+        let made = material.make(resources, issue).map_err(TaskError::plain)?;
+        let task = HostTask::new(owner.clone(), made.operations).map_err(TaskError::plain)?;
         Ok(Some((*machine, task)))
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use hatchery_host::path::Word;
 
-use super::{Run, Trouble};
+use super::{Run, TaskError};
 use crate::{
     api::{self, Api, Effect},
     plan::{Node, Workload},
@@ -25,14 +25,14 @@ impl Run<'_> {
         api: &Api,
         node: &Node,
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, TaskError> {
         let ready = api.node_ready(&node.name, self.timeouts.ready, step).await;
         if let Err(error) = ready {
             let said = match &error {
                 api::Error::Deadline { .. } => self.kubelet(node).await,
                 _ => String::new(),
             };
-            return Err(Trouble::Failed {
+            return Err(TaskError::Failed {
                 remedy: error.remedy(),
                 reason: format!("{error}{said}"),
             });
@@ -50,7 +50,7 @@ impl Run<'_> {
         api: &Api,
         workloads: &[Workload],
         step: &(dyn Fn(&str) + Send + Sync),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TaskError> {
         let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
         let away: Vec<_> = self.missing.iter().map(name).collect();
         let begin = Instant::now();
@@ -68,7 +68,7 @@ impl Run<'_> {
         }
         match late.is_empty() {
             true => Ok(()),
-            false => Err(Trouble::Failed {
+            false => Err(TaskError::Failed {
                 reason: late.join("\n  "),
                 remedy,
             }),
@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 }
 
-impl From<api::Error> for Trouble {
+impl From<api::Error> for TaskError {
     fn from(error: api::Error) -> Self {
         Self::Failed {
             remedy: error.remedy(),

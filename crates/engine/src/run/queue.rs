@@ -123,7 +123,7 @@ impl<'a> Queue<'a> {
     /// The next thing that can happen now, if there is one.
     pub(super) fn next(&mut self) -> Option<Next> {
         let ready = self.ready.iter().map(|(_, number)| *number);
-        let next = ready.into_iter().find_map(|number| self.judge(number))?;
+        let next = ready.into_iter().find_map(|number| self.decide(number))?;
         match next {
             Next::Begin { task, stage } => {
                 self.ready.remove(&(Reverse(self.weights[task]), task));
@@ -175,7 +175,7 @@ impl<'a> Queue<'a> {
         left
     }
 
-    fn judge(&self, number: usize) -> Option<Next> {
+    fn decide(&self, number: usize) -> Option<Next> {
         let task = &self.plan.tasks[number];
         let mut needs = task.needs.iter();
         if let Some(cause) = needs.find(|need| self.state[need.0] == State::Bad) {

@@ -16,8 +16,8 @@ use time::OffsetDateTime;
 use super::*;
 use crate::{
     plan::{Concurrency, Task, TaskId},
+    resource::Resource,
     state::{Directory, Holder, Store as _, nobody},
-    wish::Wish,
 };
 
 struct Place {
@@ -74,7 +74,7 @@ fn task(machine: usize, part: &str, needs: &[usize]) -> Task {
         work: Work::Machine {
             machine,
             owner: Word::new(part).unwrap(),
-            wishes: vec![Wish::Operation(file)],
+            resources: vec![Resource::Operation(file)],
         },
     }
 }
@@ -94,7 +94,7 @@ async fn a_stopped_run_finishes_what_is_under_way_and_begins_nothing() {
     };
     let (stop, stopped) = watch::channel(false);
     let told = StdMutex::new(Vec::new());
-    let tell = |event: Event| {
+    let emit = |event: Event| {
         if matches!(event, Event::Started { .. }) {
             stop.send_replace(true);
         }
@@ -106,9 +106,9 @@ async fn a_stopped_run_finishes_what_is_under_way_and_begins_nothing() {
         &place.managed,
         &place.authorities,
         8,
-        &tell,
+        &emit,
     );
-    let outcome = run.stopped_by(stopped).carry_out(&plan).await;
+    let outcome = run.stopped_by(stopped).execute(&plan).await;
     assert_eq!(
         (outcome.changes, outcome.left, outcome.failed.len()),
         (1, 3, 0)
@@ -144,6 +144,6 @@ async fn who_is_not_stopped_comes_to_the_end() {
         8,
         &|_| (),
     );
-    let outcome = run.stopped_by(stopped).carry_out(&plan).await;
+    let outcome = run.stopped_by(stopped).execute(&plan).await;
     assert_eq!((outcome.changes, outcome.left), (2, 0));
 }

@@ -6,7 +6,7 @@ use std::{fmt::Write as _, fs, path::Path};
 use hatchery_engine::{
     authorities::Authorities,
     package::{Bundles, Manifest, PackageKind},
-    reach::{self, Surroundings},
+    reach::{self, Environment},
     state::{Directory, Holder, Store as _},
 };
 use hatchery_host::operation::{Operation, PackageSource, Packages};
@@ -56,8 +56,8 @@ fn routes(cluster: &Cluster) -> String {
     let home = tempfile::tempdir().unwrap();
     let password = |name: &str| ["P", "PASSWORD"].contains(&name).then(|| "x".to_owned());
     // The user's own keys and known hosts are not there, wherever this runs.
-    let surroundings = Surroundings::new(home.path().join("state"), None, password);
-    let said = match reach::routes(cluster, &surroundings) {
+    let environment = Environment::new(home.path().join("state"), None, password);
+    let said = match reach::routes(cluster, &environment) {
         Ok(routes) => {
             let targets: Vec<_> = routes.into_iter().map(|(target, _)| target).collect();
             format!("{targets:#?}")

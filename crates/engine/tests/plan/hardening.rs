@@ -1,6 +1,6 @@
 //! What is checked of a cluster by those who check clusters: file modes, nothing open that need not be.
 
-use hatchery_engine::wish::Wish;
+use hatchery_engine::resource::Resource;
 use hatchery_host::{facts::Agents, operation::Operation};
 use serde_json::Value;
 
@@ -28,9 +28,9 @@ fn file(files: &[Rendered], name: &str) -> String {
     found.unwrap_or_else(|| panic!("no {name}")).text.clone()
 }
 
-fn wishes(plan: &Plan) -> impl Iterator<Item = &Wish> {
+fn resources(plan: &Plan) -> impl Iterator<Item = &Resource> {
     plan.tasks.iter().flat_map(|task| match &task.work {
-        Work::Machine { wishes, .. } => wishes.as_slice(),
+        Work::Machine { resources, .. } => resources.as_slice(),
         Work::Api(_) => &[],
     })
 }
@@ -39,8 +39,8 @@ fn wishes(plan: &Plan) -> impl Iterator<Item = &Wish> {
 fn files_of_kubernetes_are_roots_alone() {
     let plan = plan(BASE, "1.37");
     let mut seen = 0;
-    for wish in wishes(&plan) {
-        let Wish::Operation(Operation::File(file)) = wish else {
+    for resource in resources(&plan) {
+        let Resource::Operation(Operation::File(file)) = resource else {
             continue;
         };
         let path = file.path.as_str();
@@ -61,8 +61,8 @@ fn files_of_kubernetes_are_roots_alone() {
 #[test]
 fn data_of_etcd_is_its_users_alone() {
     let plan = plan(BASE, "1.37");
-    let access = wishes(&plan).find_map(|wish| match wish {
-        Wish::Operation(Operation::Directory(one)) if one.path.as_str() == "/var/lib/etcd" => {
+    let access = resources(&plan).find_map(|resource| match resource {
+        Resource::Operation(Operation::Directory(one)) if one.path.as_str() == "/var/lib/etcd" => {
             Some(one.access.clone())
         }
         _ => None,
@@ -143,9 +143,9 @@ fn an_old_systemd_is_asked_for_nothing_it_does_not_know() {
 #[test]
 fn kubelets_files_are_where_they_are_looked_for() {
     let plan = plan(BASE, "1.37");
-    let links: Vec<_> = wishes(&plan)
-        .filter_map(|wish| match wish {
-            Wish::Operation(Operation::Link(link)) => Some((link.path.as_str(), &*link.target)),
+    let links: Vec<_> = resources(&plan)
+        .filter_map(|resource| match resource {
+            Resource::Operation(Operation::Link(link)) => Some((link.path.as_str(), &*link.target)),
             _ => None,
         })
         .take(2)
@@ -218,9 +218,9 @@ fn networks_of_pods_and_services_are_trusted_where_pods_run() {
         short.contains("trusted network 10.77.0.0/16\n  trusted network 10.32.0.0/16"),
         "{short}"
     );
-    let addresses: Vec<_> = wishes(&plan)
-        .filter_map(|wish| match wish {
-            Wish::Operation(Operation::Firewall(wall)) => wall.address,
+    let addresses: Vec<_> = resources(&plan)
+        .filter_map(|resource| match resource {
+            Resource::Operation(Operation::Firewall(wall)) => wall.address,
             _ => None,
         })
         .collect();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hatchery_engine::{
     plan::{ApiWork, Concurrency, Manifest, Plan, Task, TaskId, Work},
-    wish::{Leaf, Wish},
+    resource::{Leaf, Resource},
 };
 use hatchery_host::{content::Content, operation::Operation, path::Word};
 use hatchery_pki::Usage;
@@ -17,7 +17,7 @@ pub(crate) struct Rendered {
     pub(crate) text: String,
 }
 
-/// Tasks with what they need and what they wish, no contents.
+/// Tasks with what they need and what they resource, no contents.
 pub(crate) fn short(plan: &Plan) -> String {
     let mut text = String::new();
     for (number, task) in plan.tasks.iter().enumerate() {
@@ -33,9 +33,9 @@ pub(crate) fn short(plan: &Plan) -> String {
         }
         text.push('\n');
         match &task.work {
-            Work::Machine { wishes, .. } => {
-                for wish in wishes {
-                    let _ = writeln!(text, "  {}", wish_line(wish));
+            Work::Machine { resources, .. } => {
+                for resource in resources {
+                    let _ = writeln!(text, "  {}", wish_line(resource));
                 }
             }
             Work::Api(work) => api_lines(&mut text, work),
@@ -47,10 +47,13 @@ pub(crate) fn short(plan: &Plan) -> String {
     text
 }
 
-/// What one task wishes, a line each.
+/// What one task resources, a line each.
 pub(crate) fn one(task: &Task) -> String {
     match &task.work {
-        Work::Machine { wishes, .. } => wishes.iter().map(|wish| wish_line(wish) + "\n").collect(),
+        Work::Machine { resources, .. } => resources
+            .iter()
+            .map(|resource| wish_line(resource) + "\n")
+            .collect(),
         Work::Api(_) => String::new(),
     }
 }
@@ -59,9 +62,9 @@ pub(crate) fn one(task: &Task) -> String {
 pub(crate) fn full(plan: &Plan) -> String {
     let mut text = short(plan);
     for task in &plan.tasks {
-        if let Work::Machine { wishes, .. } = &task.work {
-            for wish in wishes {
-                if let Wish::Operation(Operation::Script(script)) = wish {
+        if let Work::Machine { resources, .. } = &task.work {
+            for resource in resources {
+                if let Resource::Operation(Operation::Script(script)) = resource {
                     let _ = writeln!(text, "=== {}: {script:#?}", task.title);
                 }
             }
@@ -79,9 +82,9 @@ pub(crate) fn rendered(plan: &Plan) -> Vec<Rendered> {
     for task in &plan.tasks {
         let machine = task.title.split(": ").next().unwrap_or_default();
         match &task.work {
-            Work::Machine { wishes, .. } => {
-                for wish in wishes {
-                    if let Wish::Operation(Operation::File(file)) = wish {
+            Work::Machine { resources, .. } => {
+                for resource in resources {
+                    if let Resource::Operation(Operation::File(file)) = resource {
                         all.push(Rendered {
                             name: format!("{machine}:{}", file.path),
                             text: content(&file.content),
@@ -123,11 +126,11 @@ fn list(text: &mut String, word: &str, tasks: &[TaskId]) {
     }
 }
 
-fn wish_line(wish: &Wish) -> String {
-    match wish {
-        Wish::Leaf(leaf) => leaf_line(leaf),
-        Wish::Secret(file) => format!("secret {} {:?}", file.path, file.what),
-        Wish::Operation(operation) => operation_line(operation),
+fn wish_line(resource: &Resource) -> String {
+    match resource {
+        Resource::Leaf(leaf) => leaf_line(leaf),
+        Resource::Secret(file) => format!("secret {} {:?}", file.path, file.what),
+        Resource::Operation(operation) => operation_line(operation),
     }
 }
 

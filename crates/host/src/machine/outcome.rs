@@ -90,19 +90,19 @@ impl Report {
 
 /// What a task would do to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outlook {
+pub enum Difference {
     /// Nothing.
     Unchanged,
     /// Something, for these reasons in the words of the machine's script.
     Change(Vec<String>),
 }
 
-impl Outlook {
+impl Difference {
     pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
         answer.end.as_ref()?;
-        let mut outlooks = vec![Self::Unchanged; task.operations().len()];
+        let mut differences = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {
-            let outlook = outlooks.get_mut(step.operation)?;
+            let difference = differences.get_mut(step.operation)?;
             let Line::Would(_, reason) = answer.steps.get(&number)? else {
                 continue;
             };
@@ -110,12 +110,12 @@ impl Outlook {
                 Some(detail) => format!("{detail}: {reason}"),
                 None => reason.clone(),
             };
-            match outlook {
-                Self::Unchanged => *outlook = Self::Change(vec![reason]),
+            match difference {
+                Self::Unchanged => *difference = Self::Change(vec![reason]),
                 Self::Change(reasons) => reasons.push(reason),
             }
         }
-        Some(outlooks)
+        Some(differences)
     }
 }
 

@@ -13,18 +13,18 @@ mod handshake;
 pub mod host_keys;
 pub mod key;
 mod known_hosts;
-mod patience;
 mod relay;
 mod sockets;
 mod stall;
 mod target;
+mod timeouts;
 
 pub use bastions::Bastions;
 pub use host_keys::{HostKey, Pin};
 pub use key::Key;
-pub use patience::Patience;
 pub use sockets::raise_open_files;
 pub use target::{Auth, Hop, Target};
+pub use timeouts::Timeouts;
 
 use super::{Connection, Connector, Error};
 
@@ -32,17 +32,17 @@ use super::{Connection, Connector, Error};
 #[derive(Clone, Debug)]
 pub struct Ssh {
     target: Target,
-    patience: Patience,
+    timeouts: Timeouts,
     bastions: Bastions,
 }
 
 impl Ssh {
     /// Machines behind the same bastion share its connection when they are given the same
     /// `bastions`.
-    pub fn new(target: Target, patience: Patience, bastions: Bastions) -> Self {
+    pub fn new(target: Target, timeouts: Timeouts, bastions: Bastions) -> Self {
         Self {
             target,
-            patience,
+            timeouts,
             bastions,
         }
     }
@@ -59,7 +59,7 @@ impl Connector for Ssh {
             let (name, last) = (&target.name, target.last());
             let connection = self
                 .bastions
-                .reach(name, &target.jumps, &last, &self.patience);
+                .reach(name, &target.jumps, &last, &self.timeouts);
             Ok(connection.await? as Arc<dyn Connection>)
         }
         .boxed()

@@ -23,7 +23,7 @@ use hatchery_host::{
     privilege::Privilege,
     script::Identity,
     task::Task,
-    transport::ssh::{Auth, Bastions, HostKey, Patience, Ssh, Target},
+    transport::ssh::{Auth, Bastions, HostKey, Ssh, Target, Timeouts},
 };
 use russh::{
     Channel, ChannelId, MethodKind, MethodSet,
@@ -238,15 +238,15 @@ pub(crate) fn machines(
 ) -> Vec<Machine> {
     let word = |text: &str| Word::new(text).unwrap();
     let machine = |number| {
-        let patience = Patience {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(60),
             handshake: Duration::from_secs(60),
             authentication: Duration::from_secs(60),
-            ..Patience::default()
+            ..Timeouts::default()
         };
         let ssh = Ssh::new(
             target(number, port, known_hosts),
-            patience,
+            timeouts,
             bastions.clone(),
         );
         let identity = Identity {

@@ -9,7 +9,7 @@ use hatchery_host::{
     script::Identity,
     transport::{
         Connector,
-        ssh::{Auth, Bastions, Hop, HostKey, Key, Patience, Ssh, Target},
+        ssh::{Auth, Bastions, Hop, HostKey, Key, Ssh, Target, Timeouts},
     },
 };
 use hatchery_sandbox::{
@@ -80,15 +80,15 @@ impl Bench {
     }
 
     pub(crate) fn connector(&self, number: usize) -> Arc<dyn Connector> {
-        let patience = Patience {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(5),
             handshake: Duration::from_secs(10),
             keep_alive: Duration::from_secs(2),
-            ..Patience::default()
+            ..Timeouts::default()
         };
         Arc::new(Ssh::new(
             self.target(number),
-            patience,
+            timeouts,
             self.bastions.clone(),
         ))
     }
@@ -151,7 +151,7 @@ pub(crate) fn root_at(address: &str, key: &Path, known_hosts: &Path) -> Machine 
         },
         jumps: Vec::new(),
     };
-    let ssh = Ssh::new(target, Patience::default(), Bastions::new());
+    let ssh = Ssh::new(target, Timeouts::default(), Bastions::new());
     Machine::new(Arc::new(ssh), Privilege::Root, identity())
 }
 

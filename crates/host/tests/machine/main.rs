@@ -17,7 +17,7 @@ mod work;
 use std::{sync::Mutex, time::Duration};
 
 use hatchery_host::{
-    machine::{Event, Outlook},
+    machine::{Difference, Event},
     operation::PackageName,
 };
 use hatchery_sandbox::settings::{Sudo, System, Wish};
@@ -39,14 +39,17 @@ async fn there_and_back(name: &str, wish: Wish) {
 
     let task = work::two_hundred(bench.system(), "first").await;
     assert_eq!(task.operations().len(), 200);
-    let outlook = machine.look(&task).await.unwrap();
+    let difference = machine.look(&task).await.unwrap();
     let packages = ["kubernetes-node", "no-such-thing"].map(|name| PackageName::new(name).unwrap());
     let offered = machine.offered(&packages, Duration::from_secs(60)).await;
     let offered: Vec<_> = offered.unwrap().into_iter().collect();
     assert_eq!(offered.len(), 1, "{offered:?}");
     assert_eq!(offered[0].0, packages[0]);
     assert!(offered[0].1.starts_with("1.37.0"), "{offered:?}");
-    let expected = outlook.iter().filter(|o| **o != Outlook::Unchanged).count();
+    let expected = difference
+        .iter()
+        .filter(|o| **o != Difference::Unchanged)
+        .count();
     Snapshot::of(node)
         .await
         .unwrap()
@@ -82,7 +85,7 @@ async fn there_and_back(name: &str, wish: Wish) {
             .await
             .unwrap()
             .iter()
-            .all(|o| *o == Outlook::Unchanged)
+            .all(|o| *o == Difference::Unchanged)
     );
     let (_, managed) = machine.facts(Duration::from_secs(30)).await.unwrap();
     assert_eq!(managed.cluster, Some(("c1".into(), "one".into())));

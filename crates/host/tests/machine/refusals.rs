@@ -13,7 +13,7 @@ use hatchery_host::{
     privilege::Privilege,
     script::Identity,
     task::Task,
-    transport::ssh::{Auth, Bastions, Patience, Ssh, Target},
+    transport::ssh::{Auth, Bastions, Ssh, Target, Timeouts},
 };
 use hatchery_sandbox::{
     fault::Fault,
@@ -22,13 +22,13 @@ use hatchery_sandbox::{
 
 use crate::lab::{Bench, inside, word};
 
-fn patience() -> Patience {
-    Patience {
+fn timeouts() -> Timeouts {
+    Timeouts {
         connect: Duration::from_secs(3),
         handshake: Duration::from_secs(5),
         busy: Duration::from_secs(5),
         keep_alive: Duration::from_secs(1),
-        ..Patience::default()
+        ..Timeouts::default()
     }
 }
 
@@ -52,7 +52,7 @@ fn machine_of(cluster: &str, target: Target, privilege: Privilege) -> Machine {
         cluster: word(cluster),
         cluster_name: word(&format!("named-{cluster}")),
     };
-    let ssh = Ssh::new(target, patience(), Bastions::new());
+    let ssh = Ssh::new(target, timeouts(), Bastions::new());
     Machine::new(Arc::new(ssh), privilege, identity)
 }
 

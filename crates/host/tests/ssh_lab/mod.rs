@@ -4,17 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use hatchery_host::transport::{
     Connection, Connector as _, Error,
-    ssh::{Auth, Bastions, HostKey, Key, Patience, Ssh, Target},
+    ssh::{Auth, Bastions, HostKey, Key, Ssh, Target, Timeouts},
 };
 use hatchery_sandbox::{docker, lab::Machine, test_lab::TestLab};
 
 /// Deadlines that a test can wait for.
-pub(crate) fn patience() -> Patience {
-    Patience {
+pub(crate) fn timeouts() -> Timeouts {
+    Timeouts {
         connect: Duration::from_secs(4),
         handshake: Duration::from_secs(4),
         keep_alive: Duration::from_secs(1),
-        ..Patience::default()
+        ..Timeouts::default()
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn target(lab: &TestLab, machine: &Machine) -> Target {
 }
 
 pub(crate) async fn connect(target: &Target) -> Result<Arc<dyn Connection>, Error> {
-    let ssh = Ssh::new(target.clone(), patience(), Bastions::new());
+    let ssh = Ssh::new(target.clone(), timeouts(), Bastions::new());
     ssh.connect().await
 }
 

@@ -9,7 +9,7 @@ fn found(more: &str, facts: Facts, managed: Managed) -> Vec<Finding> {
     let reading = read(Input::private("deploy.yaml", text.as_bytes()));
     let cluster = reading.cluster.unwrap();
     let node = cluster.first_master();
-    let mut found = judge(&cluster, &own(), &[(node, &Ok((facts, managed)))]);
+    let mut found = check_machines(&cluster, &own(), &[(node, &Ok((facts, managed)))]);
     found.retain(|finding| finding.code.starts_with("runtime-"));
     found
 }

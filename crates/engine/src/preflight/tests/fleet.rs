@@ -53,7 +53,7 @@ fn machines_that_did_not_answer_are_told_together() {
     });
     let replies = [refused("m0"), refused("w0"), late];
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let found = judge(&cluster, &own(), &answers);
+    let found = check_machines(&cluster, &own(), &answers);
     let shown: Vec<_> = found
         .iter()
         .map(|f| (f.code, f.machines.join(" "), f.message.as_str()))
@@ -88,7 +88,7 @@ fn pair(change: impl Fn(&mut Facts, &mut Facts)) -> Vec<(Severity, &'static str,
         Ok((other, Managed::default())),
     ];
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
-    let found = judge(&cluster, &own(), &answers);
+    let found = check_machines(&cluster, &own(), &answers);
     let found = found
         .into_iter()
         .filter(|f| !["container", "capabilities", "program"].contains(&f.code));

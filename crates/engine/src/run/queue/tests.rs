@@ -13,7 +13,7 @@ fn task(title: &str, machine: usize, needs: &[usize], concurrency: Concurrency) 
         work: Work::Machine {
             machine,
             owner: Word::new("test").unwrap(),
-            wishes: Vec::new(),
+            resources: Vec::new(),
         },
     }
 }

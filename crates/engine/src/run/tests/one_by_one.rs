@@ -71,7 +71,7 @@ fn plan(concurrency: Concurrency) -> Plan {
     }
 }
 
-async fn carry_out(place: &Place, missing: &[usize]) -> Outcome {
+async fn execute(place: &Place, missing: &[usize]) -> Outcome {
     let run = Run::new(
         &place.cluster,
         &place.machines,
@@ -86,14 +86,14 @@ async fn carry_out(place: &Place, missing: &[usize]) -> Outcome {
     };
     let plan = plan(Concurrency::OneByOne(Lane::Etcd));
     let run = run.with_timeouts(timeouts).without(missing);
-    run.carry_out(&plan).await
+    run.execute(&plan).await
 }
 
 #[tokio::test]
 async fn members_of_a_living_etcd_are_changed_one_at_a_time() {
     let (shared, memories) = members();
     let place = Place::with(THREE, memories).await;
-    let outcome = carry_out(&place, &[]).await;
+    let outcome = execute(&place, &[]).await;
     assert_eq!((outcome.changes, outcome.failed.len()), (3, 0));
     {
         let members = shared.lock().unwrap();
@@ -102,7 +102,7 @@ async fn members_of_a_living_etcd_are_changed_one_at_a_time() {
     }
     // Nobody is asked where nothing has to be changed.
     let asked = shared.lock().unwrap().asked;
-    let outcome = carry_out(&place, &[]).await;
+    let outcome = execute(&place, &[]).await;
     assert_eq!((outcome.changes, outcome.failed.len()), (0, 0));
     assert_eq!(shared.lock().unwrap().asked, asked);
 }
@@ -112,7 +112,7 @@ async fn a_member_that_does_not_come_back_keeps_the_others_as_they_are() {
     let (shared, memories) = members();
     shared.lock().unwrap().lost = Some(0);
     let place = Place::with(THREE, memories).await;
-    let outcome = carry_out(&place, &[]).await;
+    let outcome = execute(&place, &[]).await;
     let failed: Vec<_> = outcome
         .failed
         .iter()
@@ -147,7 +147,7 @@ async fn no_member_is_restarted_that_is_needed_for_the_majority() {
         8,
         &|_| (),
     );
-    let outcome = run.without(&[2]).carry_out(&plan).await;
+    let outcome = run.without(&[2]).execute(&plan).await;
     assert_eq!(outcome.failed.len(), 2);
     for failure in &outcome.failed {
         assert_eq!(
@@ -197,7 +197,7 @@ async fn founding_members_do_not_wait_for_room() {
         &|_| (),
     );
     let plan = plan(Concurrency::Together);
-    let outcome = tokio::time::timeout(Duration::from_secs(20), run.carry_out(&plan)).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(20), run.execute(&plan)).await;
     let outcome = outcome.expect("they wait for each other for ever");
     assert_eq!((outcome.changes, outcome.failed.len()), (3, 0));
 }

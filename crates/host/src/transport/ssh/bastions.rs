@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{Hop, Patience, connection::SshConnection, sockets::Sockets};
+use super::{Hop, Timeouts, connection::SshConnection, sockets::Sockets};
 use crate::transport::{Connection as _, Error};
 
 /// Machines that begin their connection through one bastion at the same time.
@@ -70,7 +70,7 @@ impl Bastions {
         name: &str,
         jumps: &[Hop],
         last: &Hop,
-        patience: &Patience,
+        timeouts: &Timeouts,
     ) -> Result<Arc<SshConnection>, Error> {
         let mut way: Option<Way> = None;
         let mut known_as = String::new();
@@ -85,7 +85,7 @@ impl Bastions {
             );
             let bastion = self.bastion(&known_as);
             let connection = bastion
-                .connection(hop, way.as_ref(), patience, &self.sockets)
+                .connection(hop, way.as_ref(), timeouts, &self.sockets)
                 .await;
             let connection = connection.map_err(|error| Error::Bastion {
                 host: name.into(),
@@ -94,7 +94,7 @@ impl Bastions {
             })?;
             way = Some((bastion, connection));
         }
-        begin(name, last, way.as_ref(), patience, &self.sockets).await
+        begin(name, last, way.as_ref(), timeouts, &self.sockets).await
     }
 
     fn bastion(&self, known_as: &str) -> Arc<Bastion> {
@@ -114,7 +114,7 @@ impl Bastion {
         &self,
         hop: &Hop,
         way: Option<&Way>,
-        patience: &Patience,
+        timeouts: &Timeouts,
         sockets: &Sockets,
     ) -> Result<Arc<SshConnection>, Error> {
         let came = Instant::now();
@@ -125,7 +125,7 @@ impl Bastion {
         if let Some((_, error)) = state.failed.as_ref().filter(|(when, _)| *when >= came) {
             return Err(error.clone());
         }
-        match begin(&hop.host, hop, way, patience, sockets).await {
+        match begin(&hop.host, hop, way, timeouts, sockets).await {
             Ok(connection) => {
                 state.connection = Arc::downgrade(&connection);
                 state.failed = None;
@@ -143,15 +143,15 @@ async fn begin(
     name: &str,
     hop: &Hop,
     way: Option<&Way>,
-    patience: &Patience,
+    timeouts: &Timeouts,
     sockets: &Sockets,
 ) -> Result<Arc<SshConnection>, Error> {
     let Some((bastion, connection)) = way else {
-        let connection = SshConnection::establish(name, hop, None, patience, sockets).await?;
+        let connection = SshConnection::establish(name, hop, None, timeouts, sockets).await?;
         sockets.add(&connection);
         return Ok(connection);
     };
     // Never closed; and if it were, going on would do no harm.
     let _turn = bastion.beginnings.acquire().await;
-    SshConnection::establish(name, hop, Some(connection.clone()), patience, sockets).await
+    SshConnection::establish(name, hop, Some(connection.clone()), timeouts, sockets).await
 }

@@ -34,7 +34,7 @@ pub(super) struct Carrier {
     pub(super) fate: Fate,
     /// The connection's use, with a place among its commands.
     pub(super) place: Use,
-    /// See [`super::Patience::unread`].
+    /// See [`super::Timeouts::unread`].
     pub(super) unread: Duration,
 }
 

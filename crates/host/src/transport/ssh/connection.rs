@@ -16,12 +16,12 @@ use tokio::{
 };
 
 use super::{
-    Hop, Patience, authentication,
+    Hop, Timeouts, authentication,
     channel::Carrier,
     handshake::{self, Guard, seed},
-    patience::pause,
     relay,
     sockets::Sockets,
+    timeouts::pause,
 };
 use crate::transport::{Connection, Error, Running, Stream};
 
@@ -34,11 +34,11 @@ pub(super) struct Fate {
 }
 
 impl Fate {
-    pub(super) fn new(host: &str, patience: &Patience) -> Self {
+    pub(super) fn new(host: &str, timeouts: &Timeouts) -> Self {
         Self {
             host: host.into(),
             reason: Arc::default(),
-            silence: patience.silence(),
+            silence: timeouts.silence(),
         }
     }
 
@@ -128,7 +128,7 @@ pub(super) struct SshConnection {
     handle: Arc<Handle<Guard>>,
     pub(super) fate: Fate,
     places: Arc<Semaphore>,
-    patience: Patience,
+    timeouts: Timeouts,
     free_sudo: Arc<AtomicBool>,
     activity: Arc<Mutex<Activity>>,
     /// The way here, kept open as long as we are.
@@ -149,26 +149,26 @@ impl SshConnection {
         name: &str,
         hop: &Hop,
         via: Option<Arc<Self>>,
-        patience: &Patience,
+        timeouts: &Timeouts,
         sockets: &Sockets,
     ) -> Result<Arc<Self>, Error> {
-        let session = handshake::session(name, hop, via.as_deref(), patience, sockets);
+        let session = handshake::session(name, hop, via.as_deref(), timeouts, sockets);
         let (mut handle, fate, attempt) = session.await?;
         let logged_in = authentication::log_in(&mut handle, hop, &fate);
         let late = |_| Error::Deadline {
             host: name.into(),
             step: "logging in",
-            after: patience.authentication,
+            after: timeouts.authentication,
         };
-        timeout(patience.authentication, logged_in)
+        timeout(timeouts.authentication, logged_in)
             .await
             .map_err(late)??;
         attempt.succeed();
         Ok(Arc::new(Self {
             handle: Arc::new(handle),
             fate,
-            places: Arc::new(Semaphore::new(patience.sessions)),
-            patience: patience.clone(),
+            places: Arc::new(Semaphore::new(timeouts.sessions)),
+            timeouts: timeouts.clone(),
             free_sudo: Arc::default(),
             activity: Arc::new(Mutex::new(Activity {
                 uses: 0,
@@ -229,14 +229,14 @@ impl SshConnection {
                 let _ = channel.close().await;
             }
         });
-        match timeout(self.patience.channel, opened).await {
+        match timeout(self.timeouts.channel, opened).await {
             Ok(Ok(Ok(channel))) => Ok(Ok(channel)),
             Ok(Ok(Err(russh::Error::ChannelOpenFailure(failure)))) => Ok(Err(failure)),
             Ok(_) => Err(self.fate.lost()),
             Err(_) => Err(Error::Deadline {
                 host: self.fate.host().into(),
                 step: what,
-                after: self.patience.channel,
+                after: self.timeouts.channel,
             }),
         }
     }
@@ -259,7 +259,7 @@ impl SshConnection {
             };
             match self.open("beginning a command", opens).await? {
                 Ok(channel) => return Ok((channel, place)),
-                Err(failure) if begin.elapsed() > self.patience.channel => {
+                Err(failure) if begin.elapsed() > self.timeouts.channel => {
                     let reason = failure.description().to_lowercase();
                     return Err(self.fate.refused(&reason));
                 }
@@ -271,7 +271,7 @@ impl SshConnection {
 
     /// A channel has so long to begin.
     pub(super) fn channel_patience(&self) -> Duration {
-        self.patience.channel
+        self.timeouts.channel
     }
 
     fn carrier(&self, channel: Channel<Msg>, place: Use, unread: Duration) -> Carrier {
@@ -311,7 +311,7 @@ impl SshConnection {
     pub(super) async fn tunnel(&self, host: &str, port: u16) -> Result<Box<dyn Stream>, Error> {
         let used = self.begin_use(None)?;
         let channel = self.open_forward(host, port).await?;
-        let unread = self.patience.unread + Duration::from_secs(30);
+        let unread = self.timeouts.unread + Duration::from_secs(30);
         Ok(Box::new(self.carrier(channel, used, unread).stream()))
     }
 }
@@ -327,7 +327,7 @@ impl Connection for SshConnection {
                 return Err(self.fate.lost());
             }
             let (channel, place) = self.open_session(command).await?;
-            Ok(self.carrier(channel, place, self.patience.unread).command())
+            Ok(self.carrier(channel, place, self.timeouts.unread).command())
         }
         .boxed()
     }
@@ -345,7 +345,7 @@ impl Connection for SshConnection {
                 }) => return relay::stream(self, host, port).await,
                 opened => opened?,
             };
-            let carrier = self.carrier(channel, used, self.patience.unread);
+            let carrier = self.carrier(channel, used, self.timeouts.unread);
             Ok(Box::new(carrier.stream()) as Box<dyn Stream>)
         }
         .boxed()

@@ -11,13 +11,13 @@ use russh::{
 use tokio::{net::TcpStream, time::sleep, time::timeout};
 
 use super::{
-    Hop, HostKey, Patience,
+    Hop, HostKey, Timeouts,
     attempt::Attempt,
     connection::{Fate, SshConnection},
     host_keys::{Mismatch, Place},
-    patience::pause,
     sockets::{Place as Room, Placed, Sockets},
     stall::Stalling,
+    timeouts::pause,
 };
 use crate::transport::{Error, Stream, Unreachable};
 
@@ -87,7 +87,7 @@ pub(super) async fn session(
     name: &str,
     hop: &Hop,
     via: Option<&SshConnection>,
-    patience: &Patience,
+    timeouts: &Timeouts,
     sockets: &Sockets,
 ) -> Result<(Handle<Guard>, Fate, Attempt), Error> {
     let fail = |reason: String| Error::Handshake {
@@ -103,8 +103,8 @@ pub(super) async fn session(
     let mut order = orders.next().unwrap_or_default();
     let mut attempt = 0;
     loop {
-        let stream = dial(name, hop, via, patience, sockets).await?;
-        let fate = Fate::new(name, patience);
+        let stream = dial(name, hop, via, timeouts, sockets).await?;
+        let fate = Fate::new(name, timeouts);
         let guard = Guard {
             host_key: hop.host_key.clone(),
             host: hop.host.clone(),
@@ -112,16 +112,16 @@ pub(super) async fn session(
             fate: fate.clone(),
         };
         let (beginning, stream) = Attempt::begin(stream);
-        let stream = Stalling::new(stream, patience.silence());
-        let begun = client::connect_stream(config(&order, patience), stream, guard);
-        let failure = match timeout(patience.handshake, begun).await {
+        let stream = Stalling::new(stream, timeouts.silence());
+        let begun = client::connect_stream(config(&order, timeouts), stream, guard);
+        let failure = match timeout(timeouts.handshake, begun).await {
             Ok(Ok(handle)) => return Ok((handle, fate, beginning)),
             Ok(Err(failure)) => failure,
             Err(_) => {
                 return Err(Error::Deadline {
                     host: name.into(),
                     step: "agreeing on SSH keys",
-                    after: patience.handshake,
+                    after: timeouts.handshake,
                 });
             }
         };
@@ -148,7 +148,7 @@ pub(super) async fn session(
             // sshd with too many others before it lets us in closes without a word.
             Failure::Library(error) if turned_away(&error) => {
                 let pause = pause(attempt, seed(name, attempt));
-                if begin.elapsed() + pause > patience.busy {
+                if begin.elapsed() + pause > timeouts.busy {
                     let tries = attempt + 1;
                     return Err(fail(format!(
                         "the other side closes the connection before it says a word ({tries} attempts)"
@@ -191,7 +191,7 @@ pub(super) fn seed(name: &str, attempt: u32) -> u64 {
     })
 }
 
-fn config(keys: &[Algorithm], patience: &Patience) -> Arc<client::Config> {
+fn config(keys: &[Algorithm], timeouts: &Timeouts) -> Arc<client::Config> {
     let preferred = Preferred {
         key: Cow::Owned(keys.to_vec()),
         cipher: Cow::Borrowed(&[
@@ -208,8 +208,8 @@ fn config(keys: &[Algorithm], patience: &Patience) -> Arc<client::Config> {
         preferred,
         window_size: WINDOW,
         channel_buffer_size: PACKETS,
-        keepalive_interval: Some(patience.keep_alive),
-        keepalive_max: patience.unanswered,
+        keepalive_interval: Some(timeouts.keep_alive),
+        keepalive_max: timeouts.unanswered,
         nodelay: true,
         ..client::Config::default()
     })
@@ -219,7 +219,7 @@ async fn dial(
     name: &str,
     hop: &Hop,
     via: Option<&SshConnection>,
-    patience: &Patience,
+    timeouts: &Timeouts,
     sockets: &Sockets,
 ) -> Result<Box<dyn Stream>, Error> {
     let unreachable = |reason| Error::Unreachable {
@@ -238,8 +238,8 @@ async fn dial(
             (None, place) => directly(hop, place).await.map_err(unreachable),
         }
     };
-    let late = |_| unreachable(Unreachable::Timeout(patience.connect));
-    timeout(patience.connect, dialled).await.map_err(late)?
+    let late = |_| unreachable(Unreachable::Timeout(timeouts.connect));
+    timeout(timeouts.connect, dialled).await.map_err(late)?
 }
 
 async fn directly(hop: &Hop, place: Option<Room>) -> Result<Box<dyn Stream>, Unreachable> {

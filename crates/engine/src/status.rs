@@ -6,7 +6,7 @@ use futures::{StreamExt as _, future::join_all, stream};
 use hatchery_host::{
     machine::{Machine, Managed},
     script::Identity,
-    transport::ssh::Patience,
+    transport::ssh::Timeouts,
 };
 use hatchery_pki::expiry;
 use hatchery_spec::{Cluster, cluster::Role};
@@ -17,14 +17,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::{
     api::Api,
     authorities::Authorities,
-    reach::{self, Surroundings},
+    reach::{self, Environment},
     run::Run,
 };
 
 /// What was found out; what could not be is left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Live {
+pub struct Status {
     /// The version that the API server says.
     pub kubernetes: Option<String>,
     /// Why the API gives no answer.
@@ -54,16 +54,16 @@ pub async fn look(
     cluster: &Cluster,
     identity: &Identity,
     authorities: Option<&Authorities>,
-    surroundings: &Surroundings,
+    environment: &Environment,
     deadline: Duration,
-) -> Result<Live, Vec<reach::Error>> {
-    let patience = Patience {
+) -> Result<Status, Vec<reach::Error>> {
+    let timeouts = Timeouts {
         connect: deadline,
         handshake: deadline,
         authentication: deadline,
-        ..Patience::default()
+        ..Timeouts::default()
     };
-    let machines = reach::machines(cluster, identity, surroundings, &patience)?;
+    let machines = reach::machines(cluster, identity, environment, &timeouts)?;
     let machines: Vec<_> = machines.into_iter().map(Arc::new).collect();
     let asking = ask_all(cluster, &machines, deadline);
     let api = async {
@@ -71,8 +71,8 @@ pub async fn look(
             None => Err("the cluster has no authorities yet".to_owned()),
             Some(authorities) => {
                 let nobody = [];
-                let tell = |_| ();
-                let run = Run::new(cluster, &machines, &nobody, authorities, 1, &tell);
+                let emit = |_| ();
+                let run = Run::new(cluster, &machines, &nobody, authorities, 1, &emit);
                 match timeout(deadline, ask(&run)).await {
                     Ok(answer) => answer,
                     Err(_) => Err(format!("no answer within {} s", deadline.as_secs())),
@@ -84,21 +84,21 @@ pub async fn look(
     // Saying goodbye may take no longer.
     let goodbye = join_all(machines.iter().map(|machine| machine.disconnect()));
     let _ = timeout(Duration::from_secs(1), goodbye).await;
-    let mut live = Live {
+    let mut status = Status {
         reached: managed.len(),
         certificates_until: first_end(&managed).or_else(|| {
             let authority = authorities?;
             expiry(authority.cluster.cert_pem()).ok()
         }),
-        ..Live::default()
+        ..Status::default()
     };
     match answer {
         Ok((version, ready, nodes)) => {
-            (live.kubernetes, live.ready, live.nodes) = (Some(version), ready, nodes);
+            (status.kubernetes, status.ready, status.nodes) = (Some(version), ready, nodes);
         }
-        Err(reason) => live.silence = Some(reason),
+        Err(reason) => status.silence = Some(reason),
     }
-    Ok(live)
+    Ok(status)
 }
 
 /// What the machines say that answer in time. Those that nobody needs any more are let go.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Deadlines and limits of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a TCP connection.
     pub connect: Duration,
     /// From there until the host key was checked.
@@ -25,7 +25,7 @@ pub struct Patience {
     pub sessions: usize,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     /// A dead machine is noticed after 40 s.
     fn default() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl Timeouts {
     /// So long after its last word a machine is dead.
     pub fn silence(&self) -> Duration {
         let questions = u32::try_from(self.unanswered).unwrap_or(u32::MAX);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_dead_machine_is_noticed_within_forty_five_seconds() {
-        let silence = Patience::default().silence();
+        let silence = Timeouts::default().silence();
         assert!((30..=45).contains(&silence.as_secs()), "{silence:?}");
     }
 

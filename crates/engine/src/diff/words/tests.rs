@@ -5,7 +5,7 @@ use hatchery_host::{
 use hatchery_pki::Request;
 
 use super::*;
-use crate::wish::{Issuer, Kubeconfig, Leaf};
+use crate::resource::{Issuer, Kubeconfig, Leaf};
 
 fn at(path: &str) -> MachinePath {
     MachinePath::new(path).unwrap()
@@ -31,7 +31,7 @@ fn unit(running: bool) -> Operation {
 /// The lines for one operation and what a machine says of it.
 fn lines(operation: Operation, reasons: &[&str]) -> Vec<String> {
     let reasons = reasons.iter().map(ToString::to_string).collect();
-    let changes = of_machine(&[], &[], &[operation], &[Outlook::Change(reasons)]);
+    let changes = of_machine(&[], &[], &[operation], &[Difference::Change(reasons)]);
     let line = |change: &Change| format!("{} {}: {}", change.kind.mark(), change.what, change.why);
     changes.iter().map(line).collect()
 }
@@ -102,7 +102,7 @@ fn packages_are_one_line() {
 
 #[test]
 fn a_certificate_is_one_line_with_its_reason() {
-    let wish = Wish::Leaf(Leaf {
+    let resource = Resource::Leaf(Leaf {
         issuer: Issuer::Cluster,
         request: Request::client("x"),
         certificate: at("/p/x.crt"),
@@ -114,10 +114,15 @@ fn a_certificate_is_one_line_with_its_reason() {
         }),
     });
     let operations = ["/p/x.crt", "/p/x.key", "/p/x.conf", "/p/y"].map(file);
-    let outlooks = ["content", "content", "content", "absent"]
-        .map(|said| Outlook::Change(vec![said.to_owned()]));
+    let differences = ["content", "content", "content", "absent"]
+        .map(|said| Difference::Change(vec![said.to_owned()]));
     let issued = [(at("/p/x.crt"), "it ends soon".to_owned())];
-    let changes = of_machine(std::slice::from_ref(&wish), &issued, &operations, &outlooks);
+    let changes = of_machine(
+        std::slice::from_ref(&resource),
+        &issued,
+        &operations,
+        &differences,
+    );
     let read: Vec<_> = changes
         .iter()
         .map(|change| (change.kind, change.what.as_str(), change.why.as_str()))
@@ -134,14 +139,14 @@ fn a_certificate_is_one_line_with_its_reason() {
         ]
     );
     // One that stays, of which only the mode is wrong, is the file that it is.
-    let changes = of_machine(&[wish], &[], &operations[..1], &outlooks[..1]);
+    let changes = of_machine(&[resource], &[], &operations[..1], &differences[..1]);
     assert_eq!(changes[0].what, "file /p/x.crt");
 }
 
 #[test]
 fn what_is_so_is_not_told() {
     assert_eq!(
-        of_machine(&[], &[], &[file("/a")], &[Outlook::Unchanged]),
+        of_machine(&[], &[], &[file("/a")], &[Difference::Unchanged]),
         []
     );
     assert_eq!(applied("x".into(), &Effect::Unchanged), None);

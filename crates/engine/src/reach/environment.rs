@@ -11,7 +11,7 @@ type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The control machine as the user has set it up.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct Environment {
     /// Hatchery's home.
     pub home: PathBuf,
     /// The user's home, which `~` stands for.
@@ -23,10 +23,10 @@ pub struct Surroundings {
     variables: Variables,
 }
 
-impl fmt::Debug for Surroundings {
+impl fmt::Debug for Environment {
     /// Variables hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings")
+        f.debug_struct("Environment")
             .field("home", &self.home)
             .field("user_home", &self.user_home)
             .field("known_hosts", &self.known_hosts)
@@ -35,7 +35,7 @@ impl fmt::Debug for Surroundings {
     }
 }
 
-impl Surroundings {
+impl Environment {
     /// Those of this process.
     pub fn of_process(home: PathBuf) -> Self {
         let user_home = env::var_os("HOME").filter(|home| !home.is_empty());

@@ -73,7 +73,7 @@ pub struct Part {
 
 /// What a plan would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Outlook {
+pub struct Diff {
     /// One for each task, in the plan's order.
     pub parts: Vec<Part>,
 }
@@ -101,7 +101,7 @@ pub enum Error {
     },
 }
 
-impl Outlook {
+impl Diff {
     /// How many things would change.
     pub fn changes(&self) -> usize {
         self.parts.iter().map(|part| part.changes.len()).sum()
@@ -150,7 +150,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// The first machine that gives no answer.
-pub async fn look(looking: Looking<'_>) -> Result<Outlook, Error> {
+pub async fn look(looking: Looking<'_>) -> Result<Diff, Error> {
     let tasks: Vec<_> = looking.survey.plan.tasks.iter().enumerate().collect();
     let mut places = vec![Vec::new(); looking.survey.machines.len()];
     for (number, task) in &tasks {
@@ -188,7 +188,7 @@ pub async fn look(looking: Looking<'_>) -> Result<Outlook, Error> {
     parts.sort_by_key(|(number, _)| *number);
     let mut parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
     tell_once(&mut parts);
-    Ok(Outlook { parts })
+    Ok(Diff { parts })
 }
 
 /// What several tasks would make is made by the first of them.
@@ -210,19 +210,22 @@ async fn look_at(looking: &Looking<'_>, place: usize, task: &Task) -> Result<Par
         machine: Some(name),
         ..Part::default()
     };
-    if let Work::Machine { owner, wishes, .. } = &task.work {
+    if let Work::Machine {
+        owner, resources, ..
+    } = &task.work
+    {
         let material = Material {
             authorities: looking.authorities,
             cluster: looking.cluster.id.as_str(),
             managed: &looking.survey.managed[place],
             now: OffsetDateTime::now_utc(),
         };
-        let made = material.make(wishes, false)?;
+        let made = material.make(resources, false)?;
         let mut question = HostTask::new(owner.clone(), made.operations)?;
         question.deadline = DEADLINE;
         let machine: &Arc<Machine> = &looking.survey.machines[place];
-        let outlooks = machine.look(&question).await?;
-        part.changes = of_machine(wishes, &made.issued, question.operations(), &outlooks);
+        let differences = machine.look(&question).await?;
+        part.changes = of_machine(resources, &made.issued, question.operations(), &differences);
     }
     Ok(part)
 }
@@ -317,9 +320,9 @@ mod tests {
         tell_once(&mut parts);
         let counts = parts.each_ref().map(|part| part.changes.len());
         assert_eq!(counts, [1, 0, 1, 1]);
-        let outlook = Outlook {
+        let diff = Diff {
             parts: parts.into(),
         };
-        assert_eq!((outlook.changes(), outlook.machines()), (3, 2));
+        assert_eq!((diff.changes(), diff.machines()), (3, 2));
     }
 }

@@ -1,6 +1,6 @@
 //! What a machine is to have, before there are any secrets in it.
 //!
-//! A wish can be printed, compared and kept in a plan. Private keys and certificates are named, not held: they come
+//! A resource can be printed, compared and kept in a plan. Private keys and certificates are named, not held: they come
 //! from [`crate::authorities`] at the last moment, and a certificate that is still good stays as it is.
 
 use hatchery_host::{
@@ -16,7 +16,7 @@ use snafu::Snafu;
 
 /// One thing that a machine is to have.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum Resource {
     /// Without any secret.
     Operation(Operation),
     /// A certificate with its key.
@@ -89,7 +89,7 @@ pub enum Secret {
     EncryptionConfiguration,
 }
 
-/// A wish that no machine can fulfil, because of a value in it.
+/// A resource that no machine can fulfil, because of a value in it.
 #[derive(Debug, Snafu)]
 #[snafu(display("{message}"))]
 pub struct Error {
@@ -120,13 +120,13 @@ impl From<ValueError> for Error {
     }
 }
 
-/// Wishes being collected.
+/// Resources being collected.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes(pub Vec<Wish>);
+pub struct Resources(pub Vec<Resource>);
 
-impl Wishes {
+impl Resources {
     pub(crate) fn operation(&mut self, operation: Operation) {
-        self.0.push(Wish::Operation(operation));
+        self.0.push(Resource::Operation(operation));
     }
 
     /// A file of root's with this text.
@@ -214,7 +214,7 @@ impl Wishes {
 
     pub(crate) fn secret(&mut self, path: &str, what: Secret) -> Result<(), Error> {
         let path = MachinePath::new(path)?;
-        self.0.push(Wish::Secret(SecretFile { path, what }));
+        self.0.push(Resource::Secret(SecretFile { path, what }));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Wishes {
         request: Request,
         kubeconfig: Option<Kubeconfig>,
     ) -> Result<(), Error> {
-        self.0.push(Wish::Leaf(Leaf {
+        self.0.push(Resource::Leaf(Leaf {
             issuer,
             request,
             certificate: MachinePath::new(format!("{base}.crt"))?,

@@ -170,7 +170,7 @@ fn the_classic_dialect_renames_machines() {
         .cluster
         .unwrap();
     let reply = Ok((facts_of(DEBIAN), Managed::default()));
-    let found = judge(&cluster, &own(), &[(&cluster.machines()[0], &reply)]);
+    let found = check_machines(&cluster, &own(), &[(&cluster.machines()[0], &reply)]);
     let note = found
         .iter()
         .find(|finding| finding.code == "hostname")

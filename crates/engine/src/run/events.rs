@@ -18,7 +18,7 @@ impl Run<'_> {
             name: self.cluster.machines()[place].name.to_string(),
             tasks,
         };
-        (self.tell)(Event::Begun {
+        (self.emit)(Event::Begun {
             tasks: plan.tasks.len(),
             machines: shares.into_iter().map(share).collect(),
         });
@@ -37,7 +37,7 @@ impl Run<'_> {
     /// The user wanted to stop before it was done.
     pub(super) fn give_up(&self, plan: &Plan, number: usize, outcome: &mut Outcome) {
         outcome.left += 1;
-        (self.tell)(Event::Stopped {
+        (self.emit)(Event::Stopped {
             task: number,
             title: plan.tasks[number].title.clone(),
             machine: self.name(plan, number),
@@ -46,7 +46,7 @@ impl Run<'_> {
 
     pub(super) fn skip(&self, plan: &Plan, number: usize, because: &str, outcome: &mut Outcome) {
         let title = plan.tasks[number].title.clone();
-        (self.tell)(Event::Skipped {
+        (self.emit)(Event::Skipped {
             task: number,
             title: title.clone(),
             machine: self.name(plan, number),
@@ -70,7 +70,7 @@ impl Run<'_> {
         outcome: &mut Outcome,
     ) {
         let title = plan.tasks[number].title.clone();
-        (self.tell)(Event::Failed {
+        (self.emit)(Event::Failed {
             task: number,
             title: title.clone(),
             machine: self.name(plan, number),

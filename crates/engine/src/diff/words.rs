@@ -1,20 +1,20 @@
 //! From what a machine's script says to what a user reads.
 
 use hatchery_host::{
-    machine::Outlook,
+    machine::Difference,
     operation::{Operation, Unit},
     path::MachinePath,
 };
 
 use super::{Change, Kind};
-use crate::{api::Effect, components::hooks, wish::Wish};
+use crate::{api::Effect, components::hooks, resource::Resource};
 
 /// What a task would change. A certificate is one thing with its key and its kubeconfig.
 pub(super) fn of_machine(
-    wishes: &[Wish],
+    resources: &[Resource],
     issued: &[(MachinePath, String)],
     operations: &[Operation],
-    outlooks: &[Outlook],
+    differences: &[Difference],
 ) -> Vec<Change> {
     let reason = |certificate: &MachinePath| {
         let found = issued.iter().find(|(path, _)| path == certificate);
@@ -22,8 +22,8 @@ pub(super) fn of_machine(
     };
     // Files that go with a certificate that is issued.
     let mut companions = Vec::new();
-    for wish in wishes {
-        if let Wish::Leaf(leaf) = wish
+    for resource in resources {
+        if let Resource::Leaf(leaf) = resource
             && reason(&leaf.certificate).is_some()
         {
             companions.push(&leaf.key);
@@ -31,8 +31,8 @@ pub(super) fn of_machine(
         }
     }
     let mut changes = Vec::new();
-    for (operation, outlook) in operations.iter().zip(outlooks) {
-        let Outlook::Change(reasons) = outlook else {
+    for (operation, difference) in operations.iter().zip(differences) {
+        let Difference::Change(reasons) = difference else {
             continue;
         };
         let (above, own): (Vec<_>, Vec<_>) = reasons
