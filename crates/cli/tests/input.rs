@@ -132,7 +132,15 @@ fn a_user_without_docker_is_told_what_to_ask_for() {
     if is_root {
         command.uid(65534).gid(65534);
     }
-    let output = command.output().unwrap();
+    let output = loop {
+        match command.output() {
+            // Another test that starts a program right now may still have the copy open for writing.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            output => break output.unwrap(),
+        }
+    };
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(

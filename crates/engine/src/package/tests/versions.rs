@@ -13,7 +13,18 @@ use crate::confinement::Launcher;
 
 /// Scripts stand in for programs, and are run as they are: how programs are confined is tested where they are.
 fn learn(place: &Place, cluster: &Cluster) -> Result<Learned, Vec<Problem>> {
-    let unconfined = Launcher::new(["/usr/bin/env", "PATH=/usr/bin:/bin"]);
+    // Another test that starts a program right now may still have the script open for writing.
+    let insist = "for i in {1..50}; do exec \"$@\"; sleep 0.02; done; exit 126";
+    let unconfined = Launcher::new([
+        "/usr/bin/env",
+        "PATH=/usr/bin:/bin",
+        "bash",
+        "-O",
+        "execfail",
+        "-c",
+        insist,
+        "bash",
+    ]);
     place.open(cluster)?.versions(cluster, Some(&unconfined))
 }
 

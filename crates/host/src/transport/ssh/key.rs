@@ -39,6 +39,14 @@ pub enum KeyError {
         /// Where it is.
         place: String,
     },
+    /// A number in it is shorter than the library reads, as in one of 256 ECDSA keys.
+    #[snafu(display(
+        "the private key {place} cannot be read in this format: it is cut off, or an ECDSA key whose number begins with zeros"
+    ))]
+    Short {
+        /// Where it is.
+        place: String,
+    },
     /// It is no key that we know.
     #[snafu(display("{place} is no private key that can be read: {reason}"))]
     Unknown {
@@ -60,6 +68,9 @@ impl KeyError {
                 )
             }
             Self::Public { .. } => "name the file without '.pub'".into(),
+            Self::Short { .. } => {
+                "write it in the other format with 'ssh-keygen -p -m PEM -f FILE', or use an ed25519 key".into()
+            }
             Self::Unknown { .. } => {
                 "convert it with 'ssh-keygen -p -f FILE', which writes OpenSSH's own format".into()
             }
@@ -140,7 +151,7 @@ impl Key {
         let text = text.expose_secret();
         keys::decode_secret_key(text, passphrase)
             .map(Arc::new)
-            .map_err(|error| explain(text, passphrase.is_some(), place, &error))
+            .map_err(|error| explain(text, passphrase, place, &error))
     }
 }
 
@@ -152,12 +163,15 @@ impl fmt::Debug for Key {
 
 /// The library's words for a wrong passphrase differ by format; the key says itself whether it
 /// is enciphered.
-fn explain(text: &str, passphrase: bool, place: String, error: &keys::Error) -> KeyError {
+fn explain(text: &str, passphrase: Option<&str>, place: String, error: &keys::Error) -> KeyError {
+    if is_short(text, passphrase) {
+        return KeyError::Short { place };
+    }
     let enciphered = matches!(error, keys::Error::KeyIsEncrypted)
         || text.contains("ENCRYPTED")
         || PrivateKey::from_openssh(text.trim()).is_ok_and(|key| key.is_encrypted());
     let is_private = text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File");
-    match (enciphered, passphrase) {
+    match (enciphered, passphrase.is_some()) {
         (true, false) => KeyError::NeedsPassphrase { place },
         (true, true) => KeyError::WrongPassphrase { place },
         _ if !is_private && text.trim_start().starts_with(['s', 'e']) && text.contains(" AAAA") => {
@@ -168,6 +182,16 @@ fn explain(text: &str, passphrase: bool, place: String, error: &keys::Error) -> 
             reason: error.to_string(),
         },
     }
+}
+
+/// Whether OpenSSH's format was understood, and its cipher, but for the length of what is in it.
+fn is_short(text: &str, passphrase: Option<&str>) -> bool {
+    use keys::ssh_key::{Error, encoding::Error::Length};
+    let error = match PrivateKey::from_openssh(text.trim()) {
+        Err(error) => Some(error),
+        Ok(key) => passphrase.and_then(|word| key.decrypt(word).err()),
+    };
+    matches!(error, Some(Error::Encoding(Length)))
 }
 
 #[cfg(test)]
@@ -190,6 +214,66 @@ mod tests {
         Some(text.into())
     }
 
+    /// The same key, whose number begins with a zero: plain, and enciphered.
+    const SHORT: [(&str, Option<&str>); 2] = [
+        (
+            "-----BEGIN OPENSSH PRIVATE KEY-----\n\
+             b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAaAAAABNlY2RzYS\n\
+             1zaGEyLW5pc3RwMjU2AAAACG5pc3RwMjU2AAAAQQTNcG8mtc3ORqrD6nWsRSCcRymmSjjC\n\
+             dp8kGwi8icussGCrzbq+ptoyp6gZJ2pbxQ48eXxQ5cBmdQGShjUd6ZpDAAAAoETgrnFE4K\n\
+             5xAAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBM1wbya1zc5GqsPq\n\
+             daxFIJxHKaZKOMJ2nyQbCLyJy6ywYKvNur6m2jKnqBknalvFDjx5fFDlwGZ1AZKGNR3pmk\n\
+             MAAAAfMtlVlx8n6ymrP1J+MvtzqBolKPQQ3XwVNCeHfOYVjgAAAAR0ZXN0AQIDBAU=\n\
+             -----END OPENSSH PRIVATE KEY-----",
+            None,
+        ),
+        (
+            "-----BEGIN OPENSSH PRIVATE KEY-----\n\
+             b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBKLzjDHJ\n\
+             wAxjiP3PkkW5kcAAAAEAAAAAEAAABoAAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlz\n\
+             dHAyNTYAAABBBM1wbya1zc5GqsPqdaxFIJxHKaZKOMJ2nyQbCLyJy6ywYKvNur6m2jKnqB\n\
+             knalvFDjx5fFDlwGZ1AZKGNR3pmkMAAACgbRbAP2EwXtaB2Z+6cmUGCybo0nvl1OrcYZgC\n\
+             hf+uLdlIp5onUYbmezbDrR8YclmXB4czjg38hYQQzhM42rcjQ8OpL6BbIz8vJC0sRTSKY4\n\
+             EfmmXksroZykPtmyrAmQ+M9Pvr+1IUHMWUUhKplJGHLVWZLEJHA9n0vhzLtnNtEec2/PCd\n\
+             E2ytIbyBZwaWXsoJTCNrxrhE3e6SsyLPk7fAtg==\n\
+             -----END OPENSSH PRIVATE KEY-----",
+            Some("hush hush"),
+        ),
+    ];
+
+    #[tokio::test]
+    async fn a_number_that_begins_with_zeros_is_not_a_wrong_passphrase() {
+        for (text, passphrase) in SHORT {
+            let open = async |passphrase: Option<&str>| {
+                let key = Key::text(text.into(), passphrase.and_then(secret));
+                key.open().await.unwrap_err()
+            };
+            let short = open(passphrase).await;
+            assert!(matches!(short, KeyError::Short { .. }), "{short:?}");
+            assert!(short.remedy().contains("-m PEM"));
+            if passphrase.is_some() {
+                let wrong = open(Some("wrong")).await;
+                assert!(
+                    matches!(wrong, KeyError::WrongPassphrase { .. }),
+                    "{wrong:?}"
+                );
+            }
+        }
+        // The way out that is named.
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, format!("{}\n", SHORT[0].0)).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let done = Command::new("ssh-keygen")
+            .args(["-q", "-p", "-m", "PEM", "-P", "", "-N", "", "-f"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        Key::file(&path, None).open().await.unwrap();
+    }
+
     #[tokio::test]
     async fn every_usual_format_opens() {
         let dir = tempfile::tempdir().unwrap();
@@ -209,9 +293,17 @@ mod tests {
         .enumerate()
         {
             let path = dir.path().join(number.to_string());
-            keygen(&[&["-t", kind, "-N", passphrase], more].concat(), &path);
-            let given = secret(passphrase).filter(|_| !passphrase.is_empty());
-            let key = Key::file(&path, given).open().await;
+            let given = || secret(passphrase).filter(|_| !passphrase.is_empty());
+            let key = loop {
+                keygen(&[&["-t", kind, "-N", passphrase], more].concat(), &path);
+                match Key::file(&path, given()).open().await {
+                    // One of 256.
+                    Err(KeyError::Short { .. }) if kind == "ecdsa" => {
+                        std::fs::remove_file(&path).unwrap();
+                    }
+                    key => break key,
+                }
+            };
             assert!(key.is_ok(), "{kind} {more:?} {passphrase:?}: {key:?}");
             if !passphrase.is_empty() {
                 let none = Key::file(&path, None).open().await.unwrap_err();
