@@ -28,6 +28,23 @@ use crate::{
 
 const MINUTES: Duration = Duration::from_secs(240);
 
+/// What tells why something did not come: the units' own words, and those of every pod that is not ready.
+const VIEW: &str = r#"journalctl --no-pager -p notice -n 200 -o cat | grep -v pam_env | tail -n 60
+for unit in kube-proxy kube-controller-manager kubelet; do
+  echo "== $unit"
+  journalctl --no-pager -u "$unit" -n 15 -o cat
+done
+kubectl get nodes,pods,endpoints -A -o wide
+kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name} has pod range {.spec.podCIDR}{"\n"}{end}'
+kubectl describe pods | tail -n 40
+kubectl get pods -A --no-headers | while read -r namespace pod ready _; do
+  test "${ready%/*}" != "${ready#*/}" || continue
+  echo "== $namespace/$pod"
+  kubectl -n "$namespace" logs "$pod" --all-containers --tail=30 2>&1
+  kubectl -n "$namespace" logs "$pod" --all-containers --tail=30 --previous 2>&1
+done
+true"#;
+
 /// Waits until a command succeeds on a machine and gives its output. When it does not, the
 /// machine's own view of its units goes into the message.
 async fn eventually(machine: &Machine, command: &str) -> String {
@@ -41,12 +58,10 @@ async fn eventually(machine: &Machine, command: &str) -> String {
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    let journal = machine
-        .run("journalctl --no-pager -p notice -n 60 -o cat; kubectl get nodes,pods -A -o wide; kubectl describe pods | tail -n 40")
-        .await;
-    let journal = journal.map_or_else(|error| error.to_string(), |output| output.stdout);
+    let view = machine.run(VIEW).await;
+    let view = view.map_or_else(|error| error.to_string(), |output| output.stdout);
     panic!(
-        "{}: `{command}` did not succeed: {last}\n{journal}",
+        "{}: `{command}` did not succeed: {last}\n{view}",
         machine.name
     );
 }

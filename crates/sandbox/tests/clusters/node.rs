@@ -282,13 +282,32 @@ impl<'a> Node<'a> {
         )
         .await;
         // Members of a quorum wait for each other, so nothing here waits for one of them.
-        now(
-            self.machine,
-            &format!("systemctl start --no-block {}", units.join(" ")),
-        )
-        .await;
+        let (of_worker, others): (Vec<_>, Vec<_>) = units
+            .into_iter()
+            .partition(|unit| ["kubelet.service", "kube-proxy.service"].contains(&&**unit));
+        self.start_units(&others).await;
+        if !of_worker.is_empty() {
+            self.wait_for_api_service().await;
+            self.start_units(&of_worker).await;
+        }
         for completion in &self.completions {
             crate::eventually(self.machine, completion).await;
+        }
+    }
+
+    async fn start_units(&self, units: &[String]) {
+        let start = format!("systemctl start --no-block {}", units.join(" "));
+        now(self.machine, &start).await;
+    }
+
+    /// Waits until every API server tells of the Service `kubernetes` from its cache. A kubelet that listed Services before
+    /// depends on a watch to hear of it, and Kubernetes 1.20's cache may lag for minutes when several API servers start at
+    /// once; until then, pods get no address of the API.
+    async fn wait_for_api_service(&self) {
+        for (_, address) in &self.material.masters {
+            let path = "/api/v1/namespaces/default/services/kubernetes?resourceVersion=0";
+            let ask = format!("kubectl --server=https://{address}:6443 get --raw '{path}'");
+            crate::eventually(self.machine, &ask).await;
         }
     }
 
