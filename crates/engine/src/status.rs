@@ -225,6 +225,7 @@ mod tests {
         let ca = Authority::new("kubernetes", AUTHORITY_LIFETIME, now).unwrap();
         let leaf = ca.issue(&Request::client("x"), now).unwrap();
         let resource = |text: Option<&str>| ManagedResource {
+            key: hatchery_host::script::RecordKey::parse("k").unwrap(),
             kind: "file".into(),
             name: "/x.crt".into(),
             state: None,

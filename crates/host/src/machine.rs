@@ -41,7 +41,7 @@ use crate::{
     path::Word,
     privilege::{self, Privilege},
     report::{Answer, Line, Reader, Unreadable, readable},
-    script::{self, Identity, List, Setting},
+    script::{self, Identity, List, Release, Setting},
     stream,
     task::Task,
     transport::{self, Connection, Connector, Running},
@@ -54,6 +54,9 @@ const TASK: &str = "umask 077; s=/var/lib/hatchery/in; mkdir -p $s && d=$(mktemp
 
 /// So many bytes of what a task's command complains of are told, the last of them.
 const COMPLAINT: usize = 4096;
+
+/// How long one step of the way back may take.
+const UNDO_STEP: Duration = Duration::from_secs(300);
 
 /// Reads a script to its end and runs it; nothing is written anywhere.
 const QUESTION: &str = "eval \"$(cat)\"";
@@ -201,11 +204,26 @@ impl Machine {
 
     /// Puts back what only these owners need, or everything when none is named.
     pub async fn undo(&self, owners: &[Word], deadline: Duration) -> Result<Undone, Error> {
+        let script = |setting: &Setting<'_>| script::undo(setting, owners, UNDO_STEP);
+        self.put_back(&script, deadline).await
+    }
+
+    /// Puts back what nobody needs any more once these owners have given it up.
+    pub async fn release(&self, released: &[Release], deadline: Duration) -> Result<Undone, Error> {
+        let script = |setting: &Setting<'_>| script::release(setting, released, UNDO_STEP);
+        self.put_back(&script, deadline).await
+    }
+
+    async fn put_back(
+        &self,
+        script: &(dyn Fn(&Setting<'_>) -> String + Sync),
+        deadline: Duration,
+    ) -> Result<Undone, Error> {
         let end = Instant::now() + deadline;
         let mut undone = Undone::default();
         for _ in 0..6 {
             let run = self.new_run();
-            let question = script::undo(&self.setting(&run), owners, Duration::from_secs(300));
+            let question = script(&self.setting(&run));
             let left = end.saturating_duration_since(Instant::now());
             match self.ask(&question, left, "undo").await {
                 Ok((output, errors)) => {

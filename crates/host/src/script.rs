@@ -1,6 +1,11 @@
 //! Tasks as text for a machine's shell: the prelude, the values, the list of operations, one call.
 
-use std::{collections::HashMap, fmt::Write as _, sync::LazyLock, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::{self, Write as _},
+    sync::LazyLock,
+    time::Duration,
+};
 
 use crate::{
     content::{Content, Hash},
@@ -68,9 +73,15 @@ pub(crate) struct List {
     paths: Vec<String>,
     units: Vec<String>,
     directories: HashMap<String, usize>,
+    /// The records that the task's owner has afterwards, as far as anything was changed for it.
+    keys: BTreeSet<RecordKey>,
 }
 
 impl List {
+    pub(crate) fn into_keys(self) -> BTreeSet<RecordKey> {
+        self.keys
+    }
+
     pub(crate) fn of(task: &Task) -> Self {
         let mut list = Self::default();
         let mut numbers = HashMap::new();
@@ -88,6 +99,7 @@ impl List {
             let _ = write!(self.lines, " {}", quote(argument));
         }
         self.lines.push('\n');
+        self.keys.insert(RecordKey(key.to_owned()));
         self.steps.push(Step {
             operation,
             detail: None,
@@ -207,7 +219,9 @@ impl List {
             Operation::HostsEntry(entry) => {
                 let up = self.directory_etc(number);
                 let line = entry.line();
-                let arguments = [line.as_str(), &key("hosts", ""), &up];
+                let base = key("hosts", "");
+                let arguments = [line.as_str(), &base, &up];
+                self.keys.insert(RecordKey(base.clone()));
                 self.step(
                     number,
                     "hosts_entry",
@@ -218,13 +232,17 @@ impl List {
             Operation::Hostname(name) => {
                 let up = self.directory_etc(number);
                 let arguments = [name.as_str(), &up];
-                self.step(number, "hostname_is", &key("hostname", ""), &arguments);
+                let key = key("hostname", "");
+                self.step(number, "hostname_is", &key, &arguments);
+                self.keys.insert(RecordKey(key + ".kernel"));
             }
             Operation::Firewall(wall) => {
                 let (port, protocol) = (wall.port.to_string(), wall.protocol.to_string());
                 let name = format!("{port}/{protocol}");
                 let address = wall.address.map_or("-".into(), |ip| ip.to_string());
-                let arguments = [&port, &protocol, &key("firewall_zone", ""), &address];
+                let zone = key("firewall_zone", "");
+                self.keys.insert(RecordKey(zone.clone()));
+                let arguments = [&port, &protocol, &zone, &address];
                 self.step(
                     number,
                     "firewall",
@@ -234,7 +252,9 @@ impl List {
             }
             Operation::TrustedNetwork(network) => {
                 let network = network.to_string();
-                let arguments = [network.as_str(), &key("firewall_zone", "")];
+                let zone = key("firewall_zone", "");
+                let arguments = [network.as_str(), &zone];
+                self.keys.insert(RecordKey(zone.clone()));
                 let key = key("trusted_network", &network);
                 self.step(number, "trusted_network", &key, &arguments);
             }
@@ -345,6 +365,21 @@ pub(crate) fn undo(setting: &Setting<'_>, owners: &[Word], step_deadline: Durati
     text
 }
 
+/// The script by which owners give up single resources: each goes back to what it was unless somebody else needs it.
+pub(crate) fn release(
+    setting: &Setting<'_>,
+    released: &[Release],
+    step_deadline: Duration,
+) -> String {
+    let mut text = head(setting, "undo", step_deadline);
+    text.push_str("release");
+    for one in released {
+        let _ = write!(text, " {}", quote(&format!("{}@{}", one.key, one.owner)));
+    }
+    text.push('\n');
+    text
+}
+
 /// The script that tells how a run ended.
 pub(crate) fn outcome(setting: &Setting<'_>) -> String {
     let mut text = head(setting, "outcome", Duration::ZERO);
@@ -388,6 +423,37 @@ fn choice<'a>(wish: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
         Some(false) => no,
         None => "-",
     }
+}
+
+/// The name of a resource's record on a machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordKey(String);
+
+impl RecordKey {
+    /// A name as the machine tells it, when it can be one: it becomes a file name and a word of a script.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = text.len() <= 200
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        fits.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for RecordKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A resource that one of its owners no longer needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release {
+    /// Who gives it up.
+    pub owner: Word,
+    /// Its record.
+    pub key: RecordKey,
 }
 
 /// The name of a record: hexadecimal, so that it is a safe word and a safe file name.

@@ -1,12 +1,16 @@
 //! Operations that travel together: one stream to a machine, one answer.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use snafu::{Snafu, ensure};
 
 use crate::{
     operation::{Operation, PackageSource},
     path::Word,
+    script::{List, RecordKey},
 };
 
 /// Operations for one machine, done in their order, with who needs them.
@@ -52,6 +56,12 @@ impl Task {
     /// On whose behalf.
     pub fn owner(&self) -> &Word {
         &self.owner
+    }
+
+    /// The records on the machine that belong to the owner when this task is all that it needs, also those of directories
+    /// above its files.
+    pub fn record_keys(&self) -> BTreeSet<RecordKey> {
+        List::of(self).into_keys()
     }
 
     /// What, in order.

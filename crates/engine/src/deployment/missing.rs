@@ -101,6 +101,7 @@ workers: [{name: w0, ip: 192.168.0.4}]
         let facts = include_bytes!("../../../host/src/facts/answers/debian.txt");
         let facts = facts::parse(facts, UNIX_EPOCH, UNIX_EPOCH).unwrap();
         let etcd = ManagedResource {
+            key: hatchery_host::script::RecordKey::parse("k").unwrap(),
             kind: "unit".into(),
             name: "etcd.service".into(),
             state: None,

@@ -116,6 +116,7 @@ async fn secrets_are_roots_alone() {
 /// What a machine says of files that are as they were put there.
 fn managed(made: &Made) -> Managed {
     let resources = files(made).into_iter().map(|file| ManagedResource {
+        key: hatchery_host::script::RecordKey::parse("k").unwrap(),
         kind: "file".into(),
         name: file.path.to_string(),
         state: Some(file.content.hash().as_str().into()),

@@ -157,6 +157,7 @@ mod tests {
     /// A machine of the cluster on which Hatchery installed these.
     fn held(names: &[&str]) -> Managed {
         let package = |name: &&str| ManagedResource {
+            key: hatchery_host::script::RecordKey::parse("k").unwrap(),
             kind: "package".into(),
             name: (*name).into(),
             state: None,

@@ -110,7 +110,7 @@ const ENDLESS: [&str; 4] = [
     "tr '\\0' x </dev/zero",
     "yes 'undone file /x'",
     "seq -f 'changed %.0f' 1000000000",
-    "yes 'file absent - - role /x'",
+    "yes 'file absent - - k role /x'",
 ];
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a machine says is Hatchery's there. Its words are bounded, and believed only as far as they can be checked.
 
-use crate::{content::Hash, report::readable};
+use crate::{content::Hash, report::readable, script::RecordKey};
 
 /// What of a machine is Hatchery's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Managed {
 /// One resource of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedResource {
+    /// Its record.
+    pub key: RecordKey,
     /// Such as `file` or `unit`.
     pub kind: String,
     /// Its path or name.
@@ -78,10 +80,10 @@ impl Managed {
 impl ManagedResource {
     /// The line of a resource, and what followed it as its text.
     fn read(line: &str, text: String) -> Option<Self> {
-        let mut words = line.splitn(6, ' ');
+        let mut words = line.splitn(7, ' ');
         let mut next = || words.next();
-        let (kind, state, size, put, owners, name) =
-            (next()?, next()?, next()?, next()?, next()?, next()?);
+        let (kind, state, size, put) = (next()?, next()?, next()?, next()?);
+        let (key, owners, name) = (RecordKey::parse(next()?)?, next()?, next()?);
         let is_file = kind == "file";
         let is_state = |word: &&str| match is_file {
             true => *word == "absent" || Hash::parse(word).is_ok(),
@@ -93,6 +95,7 @@ impl ManagedResource {
             is_file && is_certificate(name, text.as_bytes()) && state == Some(hash.as_str())
         };
         Some(Self {
+            key,
             kind: kind.into(),
             name: name.into(),
             state: state.map(str::to_owned),
@@ -144,8 +147,9 @@ mod tests {
     #[test]
     fn a_certificate_is_told_whole() {
         let hash = Hash::of(PEM.as_bytes());
-        let line = format!("file {0} 60 {0} a,b /etc/p k/x.crt\n", hash.as_str());
+        let line = format!("file {0} 60 {0} k1 a,b /etc/p k/x.crt\n", hash.as_str());
         let expected = ManagedResource {
+            key: RecordKey::parse("k1").unwrap(),
             kind: "file".into(),
             name: "/etc/p k/x.crt".into(),
             state: Some(hash.as_str().into()),
@@ -155,7 +159,7 @@ mod tests {
             owners: vec!["a".into(), "b".into()],
         };
         let answer = format!(
-            "cluster c1 one\n{line}{}unit active,enabled - - a x.service\n",
+            "cluster c1 one\n{line}{}unit active,enabled - - k2 a x.service\n",
             barred(PEM)
         );
         let managed = Managed::read(&answer);
@@ -170,7 +174,7 @@ mod tests {
     #[test]
     fn a_text_that_is_not_the_file_is_dropped() {
         let told = |name: &str, state: &str, text: &str| {
-            one(&format!("file {state} 60 - a {name}\n{}", barred(text)))
+            one(&format!("file {state} 60 - k a {name}\n{}", barred(text)))
                 .unwrap()
                 .text
         };
@@ -195,9 +199,9 @@ mod tests {
         ] {
             assert_eq!(told(name, &state, text), None, "{name} {state} {text}");
         }
-        let unit = format!("unit {} - - a /x.crt\n{}", hash(PEM), barred(PEM));
+        let unit = format!("unit {} - - k a /x.crt\n{}", hash(PEM), barred(PEM));
         assert_eq!(one(&unit).unwrap().text, None);
-        let nobodys = format!("{}file absent - - a /x.crt\n", barred(PEM));
+        let nobodys = format!("{}file absent - - k a /x.crt\n", barred(PEM));
         assert_eq!(one(&nobodys).unwrap().text, None);
     }
 
@@ -205,22 +209,35 @@ mod tests {
     fn what_is_no_hash_and_no_number_is_dropped() {
         let upper = Hash::of(b"x").as_str().to_uppercase();
         for word in ["", "x", "abc", &upper, "../../etc", "-"] {
-            let found = one(&format!("file {word} {word} {word} a /x")).unwrap();
+            let found = one(&format!("file {word} {word} {word} k a /x")).unwrap();
             assert_eq!(
                 (found.state, found.size, found.put),
                 (None, None, None),
                 "{word}"
             );
         }
-        assert_eq!(one("file absent 1 - a"), None);
-        assert_eq!(one("|x\n|file absent 1 - a /x"), None);
+        assert_eq!(one("file absent 1 - k a"), None);
+        assert_eq!(one("|x\n|file absent 1 - k a /x"), None);
+    }
+
+    /// It is given back to the machine as a word of a script and names a file there.
+    #[test]
+    fn a_record_has_a_plain_name() {
+        for good in ["k", "0a1b.kernel", "package-libstdc___12"] {
+            let found = one(&format!("file absent - - {good} a /x")).unwrap();
+            assert_eq!(found.key.to_string(), good);
+        }
+        let long = "k".repeat(201);
+        for bad in ["", "-k", ".k", "../k", "k/k", "k@a", "$(k)", "k'", &long] {
+            assert_eq!(one(&format!("file absent - - {bad} a /x")), None, "{bad}");
+        }
     }
 
     #[test]
     fn the_end_is_a_line_of_its_own() {
         let split = |text: &'static str| Managed::split(text.as_bytes());
         let (managed, rest) =
-            split("file absent - - a /managed-end\n|managed-end\nmanaged-end\nrest").unwrap();
+            split("file absent - - k a /managed-end\n|managed-end\nmanaged-end\nrest").unwrap();
         assert_eq!((managed.resources.len(), rest), (1, &b"rest"[..]));
         let (managed, rest) = split("managed-end\nrest\nmanaged-end\n").unwrap();
         assert_eq!(
@@ -236,10 +253,10 @@ mod tests {
         fn whatever_is_said_a_told_text_is_a_certificate(
             parts in prop::collection::vec(
                 prop_oneof![
-                    Just(format!("file {} 1 - a /x.crt\n{}", Hash::of(PEM.as_bytes()).as_str(), barred(PEM))),
+                    Just(format!("file {} 1 - k a /x.crt\n{}", Hash::of(PEM.as_bytes()).as_str(), barred(PEM))),
                     Just(barred(PEM)),
                     Just(super::END.to_owned()),
-                    "(file|unit|cluster)? ?[-a-f0-9]{0,3} [-0-9]{0,30} - a /x.crt\n",
+                    "(file|unit|cluster)? ?[-a-f0-9]{0,3} [-0-9]{0,30} - [-.k/]{1,3} a /x.crt\n",
                     "(?s).{0,40}",
                     "\\|(?s).{0,40}\n",
                 ],

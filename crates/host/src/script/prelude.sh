@@ -2076,7 +2076,13 @@ STAT
 
 # ---- the way back ---------------------------------------------------------------------------
 
-# undo OWNERS: what only they need goes back to what it was; `*` stands for everybody.
+# release KEY@OWNER...: these owners no longer need these resources.
+release() {
+  undo "@ $*"
+}
+
+# undo OWNERS: what only they need goes back to what it was; `*` stands for everybody. Behind an `@` stand single resources of
+# owners, as KEY@OWNER.
 undo() {
   mode=undo
   trap '' HUP PIPE
@@ -2145,7 +2151,8 @@ released() {
   others= mine=
   for f in "$S/record/$1"@*; do
     [ -e "$f" ] || continue
-    case " $2 " in *" ${f##*@} "*) mine="$mine $f" ;; *) others=1 ;; esac
+    case "$2" in '@ '*) given=${f##*/} ;; *) given=${f##*@} ;; esac
+    case " $2 " in *" $given "*) mine="$mine $f" ;; *) others=1 ;; esac
   done
   [ -n "$mine" ] || return 1
   [ -n "$others" ] || return 0
@@ -2716,8 +2723,8 @@ outcome() {
 }
 
 # managed: everything in the record, for facts. However many files there are, each question is one process.
-#   KIND STATE SIZE PUT OWNERS NAME   a dash where there is nothing to tell; a name has no line breaks
-#   |LINE                             a line of the certificate that the line before is about
+#   KIND STATE SIZE PUT KEY OWNERS NAME   a dash where there is nothing to tell; a name has no line breaks
+#   |LINE                                 a line of the certificate that the line before is about
 managed() {
   [ -d "$S/record" ] || return 0
   [ ! -f "$S/cluster" ] || { IFS= read -r line <"$S/cluster" && printf 'cluster %s\n' "$line"; }
@@ -2774,7 +2781,7 @@ managed_lines() {
   next_sum
   while [ "$i" -lt "$count" ]; do
     i=$((i + 1))
-    eval "kind=\$kind_$i name=\$name_$i owners=\$owners_$i"
+    eval "kind=\$kind_$i name=\$name_$i owners=\$owners_$i key=\$key_$i"
     state=- size=- put=-
     case $kind in
     file)
@@ -2788,7 +2795,7 @@ managed_lines() {
       ;;
     unit) unit_state "$name"; state=$u_active,$u_file ;;
     esac
-    printf '%s %s %s %s %s %s\n' "$kind" "$state" "$size" "$put" "$owners" "$name"
+    printf '%s %s %s %s %s %s %s\n' "$kind" "$state" "$size" "$put" "$key" "$owners" "$name"
     case $kind,$size,$name in file,-,*) ;; file,*.crt) [ "$size" -gt 16384 ] || certificate "$R$name" "$size" ;; esac
   done
 }

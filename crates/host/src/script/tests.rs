@@ -10,20 +10,23 @@ mod one_off;
 mod packages;
 mod place;
 mod port_ranges;
+mod release;
 mod transactions;
 mod users;
 
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use self::place::{Place, SHELLS, assert_same};
 use crate::{
     content::{Content, Hash},
+    machine::Managed,
     operation::{
         Access, Directory, File, HostsEntry, Link, Operation, PackageName, PackageSource, Packages,
         Script, Sysctl, Unit, UnitName,
     },
     path::{MachinePath, Word},
     report::Line,
+    script::{RecordKey, Release},
     task::Task,
 };
 
@@ -78,6 +81,18 @@ fn unit(name: &str, restart_on: &[&str]) -> Operation {
 
 fn task(owner: &str, operations: Vec<Operation>) -> Task {
     Task::new(word(owner), operations).unwrap()
+}
+
+/// What an owner has beside what is wanted.
+fn beside(managed: &Managed, owner: &str, wanted: &BTreeSet<RecordKey>) -> Vec<Release> {
+    let resources = managed.resources.iter();
+    resources
+        .filter(|one| one.owners.iter().any(|name| name == owner) && !wanted.contains(&one.key))
+        .map(|one| Release {
+            owner: word(owner),
+            key: one.key.clone(),
+        })
+        .collect()
 }
 
 /// One of each kind that a directory can stand in for, on things that are there and things that are not.

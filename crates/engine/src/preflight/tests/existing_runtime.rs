@@ -79,6 +79,7 @@ fn the_clusters_own_containers_are_no_use_of_somebody_else() {
     let managed = |name: &str| Managed {
         cluster: Some(("c1".into(), "demo".into())),
         resources: vec![ManagedResource {
+            key: hatchery_host::script::RecordKey::parse("k").unwrap(),
             kind: "file".into(),
             name: name.into(),
             state: None,

@@ -17,6 +17,7 @@ use self::{
     compare::{assert_maps, paths, same, sysctl},
 };
 use super::{
+    beside,
     place::{Place, SHELLS},
     task, word,
 };
@@ -104,9 +105,8 @@ impl Twins {
             }
             Act::Undo(owner) => {
                 let owners: Vec<Word> = owner.iter().map(|owner| word(owner)).collect();
-                let text = self.with_setting(|setting| {
-                    script::undo(setting, &owners, Duration::from_secs(10))
-                });
+                let text =
+                    self.with_setting(|setting| script::undo(setting, &owners, UNDO_DEADLINE));
                 same(
                     &self.place.undo(&owners),
                     &self.ask(QUESTION, &text, &List::default(), false),
@@ -118,6 +118,20 @@ impl Twins {
                     !self.memory.resources().is_empty(),
                     "what is left is in the record"
                 );
+            }
+            Act::Release(owner, operations) => {
+                let wanted = task(owner, operations.clone()).record_keys();
+                let released = beside(&self.managed(), owner, &wanted);
+                let text =
+                    self.with_setting(|setting| script::release(setting, &released, UNDO_DEADLINE));
+                same(
+                    &self.place.release(&released),
+                    &self.ask(QUESTION, &text, &List::default(), false),
+                    "released",
+                );
+                // What could not be put back is still there.
+                let left = beside(&self.managed(), owner, &wanted);
+                assert!(left.iter().all(|one| released.contains(one)));
             }
             Act::Edit(at) => self.edit(at),
         }
@@ -222,6 +236,8 @@ impl Twins {
         );
     }
 }
+
+const UNDO_DEADLINE: Duration = Duration::from_secs(10);
 
 const QUESTION: &str = "eval \"$(cat)\"";
 const TASK: &str = "tar -xpf - && [ -e end ] && exec sh ./run";

@@ -57,6 +57,7 @@ fn what_is_there_what_was_put_there_and_certificates_are_told() {
             Some(("c1".to_owned(), "one".to_owned()))
         );
         let expected = ManagedResource {
+            key: told(&place, leaf).key,
             kind: "file".into(),
             name: leaf.into(),
             state: hash(PEM),
@@ -91,7 +92,8 @@ fn what_is_there_what_was_put_there_and_certificates_are_told() {
 /// Also what would be taken for lines of the answer, and what a shell does not read.
 #[test]
 fn only_certificates_as_text_are_told_word_by_word() {
-    let forged = format!("{PEM}file absent - - role /etc/forged\nmanaged-end\n|x\ncluster c9 x\n");
+    let forged =
+        format!("{PEM}file absent - - k role /etc/forged\nmanaged-end\n|x\ncluster c9 x\n");
     let largest = PEM.to_owned() + &"x".repeat(16 * 1024 - PEM.len() - 1) + "\n";
     let both = format!("{PEM}-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\n");
     for shell in SHELLS {

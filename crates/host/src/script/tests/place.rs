@@ -21,7 +21,7 @@ use crate::{
     machine::Managed,
     path::Word,
     report::{Answer, Reader},
-    script::{self, Identity, List, Setting},
+    script::{self, Identity, List, Release, Setting},
     task::Task,
 };
 
@@ -262,6 +262,12 @@ impl Place {
 
     pub(super) fn undo(&self, owners: &[Word]) -> Answer {
         read(&self.undo_output(owners, None))
+    }
+
+    pub(super) fn release(&self, released: &[Release]) -> Answer {
+        let text = self
+            .with_setting(|setting| script::release(setting, released, Duration::from_secs(10)));
+        read(&self.run(self.root(), &text))
     }
 
     /// Undoes everything with programs of the test's own before all others.

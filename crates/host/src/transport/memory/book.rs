@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     tree::{Looks, Node},
+    wish::Released,
     world::World,
 };
 
@@ -177,22 +178,8 @@ impl Book {
         self.put.remove(key);
     }
 
-    /// Whether nobody but these needs it; whoever else does is left as its owner. None of them means everybody.
-    pub(super) fn released(&mut self, key: &str, owners: Option<&[String]>) -> bool {
-        let Some(leaving) = owners else {
-            return true;
-        };
-        let Some(owners) = self.owners.get_mut(key) else {
-            return false;
-        };
-        let leaves = |owner: &String| leaving.contains(owner);
-        if !owners.iter().any(leaves) {
-            return false;
-        }
-        if owners.iter().all(leaves) {
-            return true;
-        }
-        owners.retain(|owner| !leaves(owner));
-        false
+    /// Whether it goes back to what it was.
+    pub(super) fn released(&mut self, key: &str, released: &Released) -> bool {
+        released.frees(key, self.owners.get_mut(key))
     }
 }

@@ -13,7 +13,7 @@ use super::{
     session::{Session, Stop},
     trouble::{Happening, Moment},
     undo::{self, Restored},
-    wish::{Call, Wish},
+    wish::{Call, Released, Wish},
 };
 
 /// The script is no more, and nobody hears of it.
@@ -89,7 +89,7 @@ impl Session {
             return self.end("failed").await;
         }
         match &wish.call {
-            Call::Undo(owners) => self.undo(owners).await,
+            Call::Undo(released) => self.undo(released).await,
             _ => self.apply(wish, contents).await,
         }
     }
@@ -166,12 +166,11 @@ impl Session {
         self.end("ok").await
     }
 
-    async fn undo(&mut self, owners: &[String]) -> Stop {
-        let everybody = owners == ["*"];
+    async fn undo(&mut self, released: &Released) -> Stop {
         // Units stop first and start last; packages go together, when everything else is back.
         let (units, packages, others) = {
             let state = &mut *self.machine.lock();
-            let chosen = undo::chosen(&mut state.book, (!everybody).then_some(owners));
+            let chosen = undo::chosen(&mut state.book, released);
             let kind = |key: &String| {
                 state
                     .book

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     content::Hash,
     machine::{ManagedResource, is_certificate},
+    script::RecordKey,
     transport::ending::Ending,
 };
 
@@ -123,14 +124,18 @@ impl State {
     pub(super) fn resources(&self) -> Vec<ManagedResource> {
         let resources = self.book.records.iter();
         resources
-            .map(|(key, record)| self.managed_resource(key, record))
+            .filter_map(|(key, record)| {
+                Some(self.managed_resource(&RecordKey::parse(key)?, record))
+            })
             .collect()
     }
 
-    fn managed_resource(&self, key: &str, record: &Record) -> ManagedResource {
+    fn managed_resource(&self, key: &RecordKey, record: &Record) -> ManagedResource {
         let name = &record.name;
-        let owners = self.book.owners.get(key).into_iter().flatten();
+        let own = key.to_string();
+        let owners = self.book.owners.get(&own).into_iter().flatten();
         let mut resource = ManagedResource {
+            key: key.clone(),
             kind: record.kind().into(),
             name: name.clone(),
             state: None,
@@ -141,7 +146,7 @@ impl State {
         };
         match record.kind() {
             "file" => {
-                resource.put = self.book.put.get(key).cloned();
+                resource.put = self.book.put.get(&own).cloned();
                 resource.state = Some("absent".into());
                 if let Some(Node::File(_, bytes)) = self.world.files.at(name) {
                     resource.state = Some(Hash::of(bytes).as_str().into());
@@ -176,11 +181,12 @@ impl State {
             let told = |word: Option<String>| word.unwrap_or_else(|| "-".into());
             let _ = writeln!(
                 text,
-                "{} {} {} {} {} {}",
+                "{} {} {} {} {} {} {}",
                 resource.kind,
                 told(resource.state),
                 told(resource.size.map(|size| size.to_string())),
                 told(resource.put),
+                resource.key,
                 resource.owners.join(","),
                 resource.name
             );

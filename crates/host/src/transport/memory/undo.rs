@@ -3,6 +3,7 @@
 use super::{
     book::{Book, Original},
     tree::Node,
+    wish::Released,
     world::World,
 };
 
@@ -17,12 +18,12 @@ pub(super) enum Restored {
     Left(String),
 }
 
-/// The keys of what only these owners need, the latest first. None of them means everybody.
-pub(super) fn chosen(book: &mut Book, owners: Option<&[String]>) -> Vec<String> {
+/// The keys of what goes back to what it was, the latest first.
+pub(super) fn chosen(book: &mut Book, released: &Released) -> Vec<String> {
     let keys: Vec<_> = book.records.keys().cloned().collect();
     let mut chosen: Vec<_> = keys
         .into_iter()
-        .filter(|key| book.released(key, owners))
+        .filter(|key| book.released(key, released))
         .collect();
     let sequence = |key: &String| book.records.get(key).map_or(0, |record| record.sequence);
     chosen.sort_by_key(|key| std::cmp::Reverse(sequence(key)));

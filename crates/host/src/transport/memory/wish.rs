@@ -1,7 +1,7 @@
 //! A task's script understood without a shell: its values, its list and its call. Only our own code writes these
 //! texts, and every value in them is one word made by [`crate::quote::quote`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::tree::Looks;
 use crate::script;
@@ -23,10 +23,47 @@ pub(super) struct Wish {
 pub(super) enum Call {
     Apply,
     Look,
-    Undo(Vec<String>),
+    Undo(Released),
     Outcome,
     #[default]
     Managed,
+}
+
+/// What goes back to what it was, as far as nobody else needs it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Released {
+    All,
+    Owners(BTreeSet<String>),
+    /// Keys, each with the owner who gives it up.
+    Resources(BTreeSet<(String, String)>),
+}
+
+impl Released {
+    fn has(&self, key: &str, owner: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Owners(owners) => owners.contains(owner),
+            Self::Resources(pairs) => pairs.contains(&(key.to_owned(), owner.to_owned())),
+        }
+    }
+
+    /// Whether nobody is left who needs it; whoever else does is left as its owner.
+    pub(super) fn frees(&self, key: &str, owners: Option<&mut BTreeSet<String>>) -> bool {
+        if *self == Self::All {
+            return true;
+        }
+        let Some(owners) = owners else {
+            return false;
+        };
+        if !owners.iter().any(|owner| self.has(key, owner)) {
+            return false;
+        }
+        if owners.iter().all(|owner| self.has(key, owner)) {
+            return true;
+        }
+        owners.retain(|owner| !self.has(key, owner));
+        false
+    }
 }
 
 /// One line of the list; its number is its place there.
@@ -140,7 +177,15 @@ impl Wish {
         {
             ["apply"] => Call::Apply,
             ["look"] => Call::Look,
-            ["undo", owners] => Call::Undo(owners.split(' ').map(str::to_owned).collect()),
+            ["undo", "*"] => Call::Undo(Released::All),
+            ["undo", owners] => Call::Undo(Released::Owners(
+                owners.split(' ').map(str::to_owned).collect(),
+            )),
+            ["release", pairs @ ..] => {
+                let pairs = pairs.iter().map(|pair| pair.split_once('@'));
+                let pairs = pairs.map(|pair| pair.map(|(key, owner)| (key.into(), owner.into())));
+                Call::Undo(Released::Resources(pairs.collect::<Option<_>>()?))
+            }
             ["outcome"] => Call::Outcome,
             ["managed"] => Call::Managed,
             _ => return None,

@@ -63,6 +63,8 @@ const OWNERS: [&str; 2] = ["etcd", "worker"];
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Apply(&'static str, Vec<Operation>),
+    /// What an owner has beside these operations is released.
+    Release(&'static str, Vec<Operation>),
     /// Of one owner, or of all.
     Undo(Option<&'static str>),
     /// Somebody else writes a file.
@@ -104,20 +106,25 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// A task has each resource once.
+fn operations(least: usize) -> impl Strategy<Value = Vec<Operation>> {
+    prop::collection::vec(operation(), least..8).prop_map(|wanted| {
+        let mut operations: Vec<Operation> = Vec::new();
+        for operation in wanted {
+            operations.push(operation);
+            if Task::new(word(OWNERS[0]), operations.clone()).is_err() {
+                operations.pop();
+            }
+        }
+        operations
+    })
+}
+
 pub(super) fn act() -> impl Strategy<Value = Act> {
     let owner = || prop::sample::select(&OWNERS[..]);
     prop_oneof![
-        6 => (owner(), prop::collection::vec(operation(), 1..8)).prop_map(|(owner, wanted)| {
-            // A task has each resource once.
-            let mut operations: Vec<Operation> = Vec::new();
-            for operation in wanted {
-                operations.push(operation);
-                if Task::new(word(owner), operations.clone()).is_err() {
-                    operations.pop();
-                }
-            }
-            Act::Apply(owner, operations)
-        }),
+        6 => (owner(), operations(1)).prop_map(|(owner, operations)| Act::Apply(owner, operations)),
+        3 => (owner(), operations(0)).prop_map(|(owner, operations)| Act::Release(owner, operations)),
         3 => prop::option::of(owner()).prop_map(Act::Undo),
         1 => prop::sample::select(&EDITED[..]).prop_map(Act::Edit),
     ]
