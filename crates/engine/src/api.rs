@@ -7,12 +7,14 @@
 mod apply;
 mod client;
 mod difference;
+mod drain;
 mod error;
 mod kinds;
 pub mod manifest;
 mod node;
 mod pace;
 mod protocol;
+mod prune;
 mod rollout;
 mod troubles;
 mod wait;
@@ -22,9 +24,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     apply::{Applied, Effect},
+    drain::Drain,
     error::{Asked, Error},
     manifest::parse,
     node::{Condition, Node},
+    prune::{ADDON, ObjectRef},
     rollout::Workload,
     wait::Watch,
     way::{Access, Address},

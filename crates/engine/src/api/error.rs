@@ -191,10 +191,17 @@ fn plain_words(text: &str) -> String {
 /// fields are told.
 fn words(asked: &Asked, code: u16, status: &Status) -> String {
     let judges_content = matches!(code, 400 | 413 | 415 | 422 | 500..);
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    if code == 429 {
+        // Which budget it is stands in a cause alone.
+        let causes = causes.filter(|cause| cause.reason == "DisruptionBudget");
+        return causes.fold(status.message.clone(), |words, cause| {
+            words + " " + &cause.message
+        });
+    }
     if asked.kind != "Secret" || !judges_content {
         return status.message.clone();
     }
-    let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields: Vec<_> = causes.map(|cause| cause.field.as_str()).collect();
     match fields.as_slice() {
         [] => "its words are withheld, they may hold the secret".into(),

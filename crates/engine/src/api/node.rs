@@ -24,6 +24,9 @@ use super::{
 /// Field owners cannot tell: the taints of a node are one field.
 const OWNED: &str = "hatchery/owned";
 
+/// Says that a node was kept from new pods because it was to leave, and not by somebody else.
+pub(super) const DRAINED: &str = "hatchery/drained";
+
 /// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -242,6 +245,16 @@ impl Api {
         })
     }
 
+    /// Whether there is such a node.
+    ///
+    /// # Errors
+    /// When the API server cannot be asked.
+    pub async fn has_node(&self, node: &str) -> Result<bool, Error> {
+        let asked = Asked::of("get", "Node").named(None, node);
+        let path = format!("/api/v1/nodes/{}", escaped(node));
+        Ok(self.find::<Value>(&asked, &path).await?.is_some())
+    }
+
     /// Forgets a node. Whether it was there.
     ///
     /// # Errors
@@ -286,6 +299,15 @@ fn patch(node: &Value, labels: &[Label], taints: &[Taint]) -> Option<(Value, Vec
         taints: wanted_taints.iter().map(|(id, ..)| id.clone()).collect(),
     };
     let mut fields = Vec::new();
+    // It was to leave, and stays after all.
+    let was_drained = !metadata["annotations"][DRAINED].is_null();
+    // Somebody else may have let pods come again, and keep them away another time.
+    let comes_back = was_drained && node["spec"]["unschedulable"] == true;
+    if comes_back {
+        fields.push("spec.unschedulable".into());
+    } else if was_drained {
+        fields.push(format!("metadata.annotations[{DRAINED}]"));
+    }
 
     let mut label_patch = serde_json::Map::new();
     for (key, value) in &wanted_labels {
@@ -337,7 +359,13 @@ fn patch(node: &Value, labels: &[Label], taints: &[Taint]) -> Option<(Value, Vec
         "labels": label_patch,
     }});
     if left != there {
-        patch["spec"] = json!({"taints": left});
+        patch["spec"]["taints"] = json!(left);
+    }
+    if comes_back {
+        patch["spec"]["unschedulable"] = Value::Null;
+    }
+    if was_drained {
+        patch["metadata"]["annotations"][DRAINED] = Value::Null;
     }
     Some((patch, fields))
 }

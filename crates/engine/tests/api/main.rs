@@ -7,8 +7,10 @@
 )]
 
 mod applying;
+mod drain;
 mod lost;
 mod nodes;
+mod pruning;
 mod reaching;
 mod server;
 mod waiting;

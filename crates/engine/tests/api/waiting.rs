@@ -17,13 +17,13 @@ use crate::server::{api, namespace};
 
 const LONG: Duration = Duration::from_secs(30);
 
-async fn make_node(api: &Api, name: &str) {
+pub(crate) async fn make_node(api: &Api, name: &str) {
     let node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     let nodes = kube::Api::<Node>::all(api.client());
     nodes.create(&PostParams::default(), &node).await.unwrap();
 }
 
-async fn say(api: &Api, name: &str, status: &str, message: &str) {
+pub(crate) async fn say(api: &Api, name: &str, status: &str, message: &str) {
     let reason = if status == "True" {
         "KubeletReady"
     } else {
