@@ -81,11 +81,11 @@ async fn remove(arguments: &Arguments, home: PathBuf, output: &Output) -> anyhow
     let record = recall::record(&home, &cluster.id).await?;
     let claims = record.as_ref().map(Record::claims).unwrap_or_default();
     let remembered;
-    let nodes = match cleanup::machines(cluster, None, claims) {
+    let nodes = match cleanup::machines(cluster, &[], claims) {
         Ok(nodes) => nodes,
         Err(_) => {
-            remembered = recall::cluster(&store).await?;
-            cleanup::machines(cluster, remembered.as_ref(), claims)
+            remembered = recall::clusters(&store).await?;
+            cleanup::machines(cluster, &remembered, claims)
                 .map_err(|lost| unknown_way(&lost, &store))?
         }
     };

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use hatchery_engine::{
     confinement::Launcher,
     reach::Environment,
-    state::{Directory, Error, Expected, Key, Store},
+    state::{Claim, Directory, Error, Expected, Key, Store},
 };
 use hatchery_sandbox::files;
-use hatchery_spec::{Cluster, Reading, value::Name};
+use hatchery_spec::{Cluster, Reading, edit, value::Name};
 use secrecy::{ExposeSecret as _, SecretSlice};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     confined,
@@ -44,7 +45,7 @@ pub(crate) struct Named {
     given: Given,
 }
 
-fn name(text: &str) -> Result<Name, String> {
+pub(crate) fn name(text: &str) -> Result<Name, String> {
     Name::parse(text).map_err(|wrong| format!("it is {}; {}", wrong.problem, wrong.remedy))
 }
 
@@ -151,9 +152,137 @@ pub(crate) async fn remembered(store: &dyn Store) -> Result<Option<(Text, Option
     Ok(Some((file, vars.filter(|vars| !vars.bytes.is_empty()))))
 }
 
+/// The deploy file that is remembered of a cluster, to be changed by a command.
+pub(crate) struct Remembered {
+    pub(crate) text: String,
+    pub(crate) cluster: Cluster,
+    place: String,
+}
+
+impl Remembered {
+    pub(crate) async fn read(home: &Path, id: &Name) -> Result<Self, Refused> {
+        let store = Directory::new(home, id);
+        let Some((file, vars)) = remembered(&store).await? else {
+            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            return Err(refused.remedy("use the --home that it was made with"));
+        };
+        if vars.is_some() {
+            let error = edit::Error::Inventory;
+            return Err(Refused::new(error.to_string()).remedy(error.remedy()));
+        }
+        let place = store.place(Key::DEPLOY_FILE);
+        let reading = deploy_file::validate(&file, None, deploy_file::Use::Access);
+        let Some(cluster) = reading.cluster else {
+            let refused = Refused::new(format!(
+                "the deploy file that is remembered is not good any more: {place}"
+            ));
+            return Err(refused.remedy(format!("correct it: check -f {place} says what is wrong")));
+        };
+        Ok(Self {
+            text: String::from_utf8_lossy(&file.bytes).into_owned(),
+            cluster,
+            place,
+        })
+    }
+
+    /// The same file with another text. Prints all there is to say; nothing when it is not good.
+    pub(crate) fn changed(
+        &self,
+        text: &str,
+        home: Option<&Path>,
+        output: &Output,
+    ) -> Option<GoodFile> {
+        let file = Text::remembered(self.place.clone(), text.as_bytes());
+        let reading = deploy_file::validate(&file, None, deploy_file::Use::Everything(home));
+        good(reading, file, None, output)
+    }
+}
+
+/// A file of an earlier run, with its variables.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Earlier {
+    file: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vars: Option<String>,
+}
+
+/// The deploy files of earlier runs that still tell how some machine is reached, the latest first.
+pub(crate) async fn earlier(store: &dyn Store) -> Result<Vec<(Text, Option<Text>)>, Refused> {
+    let state = |error| refusal::state(&error);
+    let files = read_earlier(store).await.map_err(state)?.into_iter();
+    let text = |text: String| Text::remembered(store.place(Key::EARLIER_FILES), text.as_bytes());
+    Ok(files
+        .map(|one| (text(one.file), one.vars.map(text)))
+        .collect())
+}
+
+async fn read_earlier(store: &dyn Store) -> Result<Vec<Earlier>, Error> {
+    let Some(value) = store.read(Key::EARLIER_FILES).await? else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_slice(value.bytes.expose_secret()).map_err(|error| Error::Damaged {
+        place: store.place(Key::EARLIER_FILES),
+        // Its words could repeat a password.
+        problem: format!("line {}, column {}", error.line(), error.column()),
+    })
+}
+
+async fn write_earlier(store: &dyn Store, files: &[Earlier]) -> Result<(), Error> {
+    let bytes = serde_json::to_vec(files).map_err(|error| Error::Damaged {
+        place: store.place(Key::EARLIER_FILES),
+        problem: error.to_string(),
+    })?;
+    let bytes = SecretSlice::from(bytes);
+    let written = store.write(Key::EARLIER_FILES, bytes, Expected::Anything);
+    written.await.map(drop)
+}
+
+/// Of files, the latest first, those without which some machine is named by none.
+fn needed(files: Vec<Earlier>, named: &Cluster, claims: &[Claim], place: &str) -> Vec<Earlier> {
+    let mut unnamed: Vec<_> = claims.iter().filter(|claim| !names(named, claim)).collect();
+    let mut kept = Vec::new();
+    for file in files {
+        let text = |text: &String| Text::remembered(place.to_owned(), text.as_bytes());
+        let (text, vars) = (text(&file.file), file.vars.as_ref().map(text));
+        let reading = deploy_file::validate(&text, vars.as_ref(), deploy_file::Use::Access);
+        let Some(cluster) = reading.cluster else {
+            continue;
+        };
+        let count = unnamed.len();
+        unnamed.retain(|claim| !names(&cluster, claim));
+        if unnamed.len() < count {
+            kept.push(file);
+        }
+    }
+    kept
+}
+
+fn names(cluster: &Cluster, claim: &Claim) -> bool {
+    let mut machines = cluster.machines().iter();
+    machines.any(|machine| claim.is_on(machine))
+}
+
 impl GoodFile {
-    /// Keeps it with the cluster.
-    pub(crate) async fn remember(&self, store: &dyn Store) -> Result<(), Error> {
+    /// Keeps it with the cluster; the one before it too, when that is the only one to name a machine that is claimed.
+    pub(crate) async fn remember(&self, store: &dyn Store, claims: &[Claim]) -> Result<(), Error> {
+        let is_named = |claim: &Claim| names(&self.cluster, claim);
+        if !claims.iter().all(is_named)
+            && let Some(file) = store.read(Key::DEPLOY_FILE).await?
+            && file.bytes.expose_secret() != self.file
+        {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let vars = store.read(Key::VARIABLES).await?;
+            let vars = vars.map(|vars| text(vars.bytes.expose_secret()));
+            let last = Earlier {
+                file: text(file.bytes.expose_secret()),
+                vars: vars.filter(|vars| !vars.is_empty()),
+            };
+            let mut files = read_earlier(store).await?;
+            files.insert(0, last);
+            let place = store.place(Key::EARLIER_FILES);
+            let files = needed(files, &self.cluster, claims, &place);
+            write_earlier(store, &files).await?;
+        }
         let write = |key, bytes: &[u8]| {
             let bytes = SecretSlice::from(bytes.to_vec());
             store.write(key, bytes, Expected::Anything)
@@ -165,6 +294,19 @@ impl GoodFile {
         }
         Ok(())
     }
+}
+
+/// Forgets earlier files once the latest names every machine that is claimed.
+pub(crate) async fn forget_earlier(
+    cluster: &Cluster,
+    store: &dyn Store,
+    claims: &[Claim],
+) -> Result<(), Error> {
+    let is_named = |claim: &Claim| names(cluster, claim);
+    if claims.iter().all(is_named) && !read_earlier(store).await?.is_empty() {
+        write_earlier(store, &[]).await?;
+    }
+    Ok(())
 }
 
 /// Where Hatchery keeps its files.

@@ -6,11 +6,12 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     process::ExitCode,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
 use hatchery_engine::{
+    api::Drain,
     authorities::Authorities,
     command_hook::Operator,
     deployment::{self, Request, Survey},
@@ -19,10 +20,14 @@ use hatchery_engine::{
     plan::runs,
     run::{Outcome, Run, Timeouts},
     state::{
-        Directory, Error as StateError, Expected, Holder, Key, Lock, Record, RunLog, Store as _,
+        Claim, Directory, Error as StateError, Expected, Holder, Key, Lock, Record, RunLog,
+        Store as _,
     },
 };
-use hatchery_spec::{Cluster, value::GoDuration};
+use hatchery_spec::{
+    Cluster,
+    value::{GoDuration, Name},
+};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use time::OffsetDateTime;
 use tokio::sync::watch;
@@ -32,30 +37,48 @@ use crate::{
     cluster_file::{self, Given, GoodFile},
     hooks::{self, Ground, Hooks},
     interrupt::{self, INTERRUPTED, Interrupts},
-    output::Output,
+    output::{Output, Refused},
     progress::Progress,
     recall, refusal,
+    removal::Removal,
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
-    /// How many machines are worked on at the same time
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
-    parallel: usize,
     /// When a new cluster cannot be made, put its machines back as they were [true or false; default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
         default_missing_value = "true", hide_default_value = true, action = clap::ArgAction::Set, value_parser = go_boolean)]
     rollback: bool,
-    /// How long a node, or the pods of an addon, may take to become ready
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
-    timeout: GoDuration,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    removal: Removal,
     #[command(flatten)]
     hooks: hooks::Flags,
 }
 
-fn duration(text: &str) -> Result<GoDuration, String> {
+/// How machines are worked on.
+#[derive(clap::Args)]
+pub(crate) struct Settings {
+    /// Maximum number of machines worked on concurrently
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(crate) parallel: usize,
+    /// How long a node, or the pods of an addon, may take to become ready
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub(crate) timeout: GoDuration,
+}
+
+/// How long pods may take to leave a node.
+pub(crate) const DRAIN: Drain = Drain {
+    deadline: Duration::from_secs(300),
+    force: false,
+    skip: false,
+    is_silent: false,
+};
+
+pub(crate) fn duration(text: &str) -> Result<GoDuration, String> {
     GoDuration::parse(text).map_err(|mismatch| format!("{}; {}", mismatch.problem, mismatch.remedy))
 }
 
@@ -79,25 +102,72 @@ pub(crate) fn run(
     let hooks = arguments.hooks.load(Operator::Deploy, output)?;
     let home = cluster_file::home(home)?;
     let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(deploy(&file, arguments, &hooks, home, output))
+    let change = Change {
+        command: "deploy",
+        file: &file,
+        from: None,
+        removal: arguments.removal,
+        rollback: arguments.rollback,
+        settings: &arguments.settings,
+        drain: DRAIN,
+        hooks: &hooks,
+        named: None,
+    };
+    runtime.block_on(apply(change, home, output))
 }
 
-async fn deploy(
-    file: &GoodFile,
-    arguments: &Arguments,
-    hooks: &Hooks,
+/// A file that a cluster is to follow, and how.
+pub(crate) struct Change<'a> {
+    /// The command, for whoever waits for the lock.
+    pub(crate) command: &'static str,
+    pub(crate) file: &'a GoodFile,
+    /// The file that this one was made from: it has to be the remembered one still.
+    pub(crate) from: Option<&'a [u8]>,
+    /// What the user says of machines that leave.
+    pub(crate) removal: Removal,
+    pub(crate) rollback: bool,
+    pub(crate) settings: &'a Settings,
+    pub(crate) drain: Drain,
+    pub(crate) hooks: &'a Hooks,
+    /// The machines that the command names: on these alone scripts run, and of these alone is true how nodes are drained.
+    pub(crate) named: Option<&'a [Name]>,
+}
+
+/// Brings a cluster to what a file says.
+pub(crate) async fn apply(
+    change: Change<'_>,
     home: PathBuf,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
+    let Change {
+        file,
+        hooks,
+        settings,
+        ..
+    } = change;
     let begin = Instant::now();
     let now = OffsetDateTime::now_utc();
-    let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
-    let cluster = &file.cluster;
     let state = |error| refusal::state(&error);
-    let store = Directory::new(&home, &cluster.id);
-    let lock = store.lock(Holder::this_process("deploy", now)).await;
+    let store = Directory::new(&home, &file.cluster.id);
+    let lock = store.lock(Holder::this_process(change.command, now)).await;
     let lock = lock.map_err(state)?;
-    let known = recall::record(&home, &cluster.id).await?;
+    if let Some(from) = change.from {
+        let found = store.read(Key::DEPLOY_FILE).await.map_err(state)?;
+        if found.is_none_or(|found| found.bytes.expose_secret() != from) {
+            let refused = Refused::new(format!(
+                "another run has changed cluster {}",
+                file.cluster.id
+            ));
+            return Err(refused.remedy("run the command again").into());
+        }
+    }
+    let known = recall::record(&home, &file.cluster.id).await?;
+    let cluster = &recall::with_leaving(&file.cluster, &store, known.as_ref()).await?;
+    if !change.removal.agreed(cluster)? {
+        eprintln!("nothing was changed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
     let mut record = match &known {
         Some(record) => record.clone(),
         None => Record::new(&cluster.id, now).map_err(state)?,
@@ -109,7 +179,7 @@ async fn deploy(
         remembered: known.as_ref(),
         environment: &environment,
         base: std::env::current_dir().context("cannot tell where this runs")?,
-        parallel: arguments.parallel,
+        parallel: settings.parallel,
     };
     let asking = Progress::new(output, None, begin);
     let survey = interrupts
@@ -131,8 +201,8 @@ async fn deploy(
     let ground = Ground {
         cluster,
         machines: &survey.machines,
-        without: &survey.missing,
-        parallel: arguments.parallel,
+        without: &unhooked(cluster, &survey, change.named),
+        parallel: settings.parallel,
     };
     match interrupts.unless(hooks.before(&ground, output)).await {
         None => return Ok(hooks::interrupted()),
@@ -141,7 +211,8 @@ async fn deploy(
     }
     // Only now is anything of the cluster's done to machines. The file comes first: it says how claimed machines are
     // reached.
-    file.remember(&store).await.map_err(state)?;
+    let claims = record.claims();
+    file.remember(&store, claims).await.map_err(state)?;
     claim(&mut record, cluster, &survey);
     if known.as_ref() != Some(&record) {
         record.save(&store, &lock).await.map_err(state)?;
@@ -154,15 +225,18 @@ async fn deploy(
     }
     let was_up = record.formed || was_up(&store, &survey).await.map_err(state)?;
     let work = Work {
-        file,
+        cluster,
         survey: &survey,
         authorities: &authorities,
-        arguments,
+        settings,
+        drain: change.drain,
+        named: change.named,
         store: &store,
         lock: &lock,
         record: &record,
     };
     let outcome = work.execute(&progress, &mut interrupts).await?;
+    record.formed |= outcome.api;
     if ending::has_control_plane(cluster, &survey.missing, &outcome) {
         let before = record.clone();
         record.reach();
@@ -170,9 +244,19 @@ async fn deploy(
             record.save(&store, &lock).await.map_err(state)?;
         }
     }
+    if !outcome.gone.is_empty() {
+        let gone = |claim: &Claim| {
+            let mut gone = outcome.gone.iter();
+            gone.any(|place| claim.is_on(cluster.machine(*place)))
+        };
+        record.release(|claim| !gone(claim));
+        record.save(&store, &lock).await.map_err(state)?;
+    }
+    let forgotten = cluster_file::forget_earlier(cluster, &store, record.claims());
+    forgotten.await.map_err(state)?;
     let ending = ending::Ending::of(cluster, &survey, &outcome);
     let phases = progress.end();
-    let rolls_back = arguments.rollback && ending.is_failure();
+    let rolls_back = change.rollback && ending.is_failure();
     ending.show(&ending::Show {
         cluster,
         survey: &survey,
@@ -186,6 +270,15 @@ async fn deploy(
         progress: &progress,
         output,
     });
+    let mut unhooked = unhooked(cluster, &survey, change.named);
+    if change.named.is_none() {
+        // They are as they were before the cluster.
+        unhooked.extend(&outcome.gone);
+    }
+    let ground = Ground {
+        without: &unhooked,
+        ..ground
+    };
     let scripts = if ending.has_api() && outcome.left == 0 {
         let scripts = interrupts.unless(hooks.after(&ground, output)).await;
         scripts.unwrap_or_else(|| Some(hooks::interrupted_afterwards()))
@@ -199,7 +292,7 @@ async fn deploy(
         );
     }
     if rolls_back && !was_up {
-        let rolling_back = roll_back(file, &survey, store, lock, arguments.parallel, output);
+        let rolling_back = roll_back(cluster, &survey, store, lock, settings.parallel, output);
         match interrupts.unless(rolling_back).await {
             Some(rolled_back) => rolled_back?,
             None => {
@@ -215,6 +308,15 @@ async fn deploy(
     Ok(scripts.unwrap_or_else(|| ending.exit_code()))
 }
 
+/// Machines on which no script of the user's runs.
+fn unhooked(cluster: &Cluster, survey: &Survey, names: Option<&[Name]>) -> Vec<usize> {
+    let is_left_out = |place: &usize| {
+        let name = &cluster.machine(*place).name;
+        survey.missing.contains(place) || names.is_some_and(|names| !names.contains(name))
+    };
+    (0..survey.machines.len()).filter(is_left_out).collect()
+}
+
 /// Writes down what is about to be touched, and with what. A machine that did not answer is not touched.
 fn claim(record: &mut Record, cluster: &Cluster, survey: &Survey) {
     let machines = cluster.machines().iter().enumerate();
@@ -225,10 +327,12 @@ fn claim(record: &mut Record, cluster: &Cluster, survey: &Survey) {
 
 /// What is carried out, and with what.
 struct Work<'a> {
-    file: &'a GoodFile,
+    cluster: &'a Cluster,
     survey: &'a Survey,
     authorities: &'a Authorities,
-    arguments: &'a Arguments,
+    settings: &'a Settings,
+    drain: Drain,
+    named: Option<&'a [Name]>,
     store: &'a Directory,
     lock: &'a Lock,
     /// As it was written before the first task.
@@ -246,18 +350,19 @@ impl Work<'_> {
         let emit = |event: Event| progress.emit(&event);
         let (stop, stopped) = watch::channel(false);
         let run = Run::new(
-            &self.file.cluster,
+            self.cluster,
             &self.survey.machines,
             &self.survey.managed,
             self.authorities,
-            self.arguments.parallel,
+            self.settings.parallel,
             &emit,
         );
         let run = run
             .without(&self.survey.missing)
             .stopped_by(stopped)
+            .draining(self.drain, self.named)
             .with_timeouts(Timeouts {
-                ready: self.arguments.timeout.get(),
+                ready: self.settings.timeout.get(),
                 ..Timeouts::default()
             });
         let mut up = run.up();
@@ -299,7 +404,7 @@ impl Work<'_> {
 
     async fn write_admin_conf(&self) -> anyhow::Result<()> {
         let now = OffsetDateTime::now_utc();
-        let text = kubeconfig::issue(&self.file.cluster, self.authorities, now)?;
+        let text = kubeconfig::issue(self.cluster, self.authorities, now)?;
         let bytes = SecretSlice::from(text.expose_secret().as_bytes().to_vec());
         let written = self
             .store
@@ -320,7 +425,7 @@ async fn was_up(store: &Directory, survey: &Survey) -> Result<bool, StateError> 
 
 /// Puts the machines of a cluster back that never was up.
 async fn roll_back(
-    file: &GoodFile,
+    cluster: &Cluster,
     survey: &Survey,
     store: Directory,
     lock: Lock,
@@ -328,8 +433,8 @@ async fn roll_back(
     output: &Output,
 ) -> anyhow::Result<()> {
     eprintln!("rolling back");
-    let nodes: Vec<_> = file.cluster.machines().iter().collect();
+    let nodes: Vec<_> = cluster.all_machines().collect();
     let left = cleanup::clean(&nodes, &survey.machines, parallel, output).await;
-    cleanup::finish(&file.cluster.id, &left, false, &store, lock, output).await?;
+    cleanup::finish(&cluster.id, &left, false, &store, lock, output).await?;
     Ok(())
 }

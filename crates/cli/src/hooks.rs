@@ -18,7 +18,7 @@ use crate::{
 #[command(next_help_heading = "Scripts of your own, run as root on every machine of a role")]
 pub(crate) struct Flags {
     /// Run a script, or all scripts of a directory, before anything else [role: master, worker, etcd or loadbalance;
-    /// default: master]
+    /// default: master; of join and delete: any]
     #[arg(long, value_name = "PATH[,ROLE]")]
     cluster_prehook: Option<String>,
     /// The same when all else is done

@@ -9,10 +9,12 @@ mod cluster_file;
 mod completion;
 mod confined;
 mod debug;
+mod delete;
 mod deploy;
 mod deploy_file;
 mod hooks;
 mod interrupt;
+mod join;
 mod kubeconfig;
 mod list;
 mod output;
@@ -20,6 +22,7 @@ mod plan;
 mod progress;
 mod recall;
 mod refusal;
+mod removal;
 mod sandbox;
 mod schema;
 mod template;
@@ -83,6 +86,10 @@ enum Command {
     Plan(plan::Arguments),
     /// Make a cluster, or what is left of making it
     Deploy(deploy::Arguments),
+    /// Add machines to a cluster
+    Join(join::Arguments),
+    /// Remove machines from a cluster, and put them back as they were
+    Delete(delete::Arguments),
     /// Show the clusters, and whether they are well
     List,
     /// Print the administrator's kubeconfig of a cluster, or merge it into yours
@@ -151,6 +158,8 @@ fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
         Some(Command::Template(arguments)) => template::run(arguments, output),
         Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output),
         Some(Command::Deploy(arguments)) => deploy::run(&arguments, home.as_deref(), output),
+        Some(Command::Join(arguments)) => join::run(&arguments, home.as_deref(), output),
+        Some(Command::Delete(arguments)) => delete::run(&arguments, home.as_deref(), output),
         Some(Command::Plan(arguments)) => plan::run(&arguments, home.as_deref(), output),
         Some(Command::List) => list::run(home.as_deref(), output),
         Some(Command::Kubeconfig(arguments)) => {

@@ -72,6 +72,7 @@ async fn plan(
     let progress = Progress::new(output, None, Instant::now());
     let store = Directory::new(&home, &cluster.id);
     let record = recall::record(&home, &cluster.id).await?;
+    let cluster = &recall::with_leaving(cluster, &store, record.as_ref()).await?;
     let identity = match &record {
         Some(record) => record.identity(),
         None => state::nobody(&cluster.id),
@@ -145,7 +146,7 @@ async fn plan(
 fn document(cluster: &Cluster, survey: &Survey, diff: &Diff) -> serde_json::Value {
     let missing = survey.missing.iter();
     let missing: Vec<_> = missing
-        .map(|place| cluster.machines()[*place].name.as_str())
+        .map(|place| cluster.machine(*place).name.as_str())
         .collect();
     json!({
         "cluster": cluster.id,

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use hatchery_engine::{
     authorities::Authorities,
+    deployment,
     state::{Brought, Claim, Directory, Key, Record, Store as _},
     status,
 };
@@ -48,6 +49,30 @@ pub(crate) async fn cluster(store: &Directory) -> Result<Option<Cluster>, Refuse
         ))
         .remedy(format!("correct it: check -f {place} says what is wrong"))),
     }
+}
+
+/// The cluster of a file with the machines that leave it: those that it has and the file does not name.
+pub(crate) async fn with_leaving(
+    cluster: &Cluster,
+    store: &Directory,
+    record: Option<&Record>,
+) -> Result<Cluster, Refused> {
+    let claims = record.map(Record::claims).unwrap_or_default();
+    let earlier = clusters(store).await?;
+    let leaving = deployment::leaving(cluster, claims, &earlier);
+    Ok(cluster.clone().left_by(leaving))
+}
+
+/// The clusters of all files that are remembered, the latest first: together they tell how every claimed machine is reached.
+/// One that is not good any more tells nothing.
+pub(crate) async fn clusters(store: &Directory) -> Result<Vec<Cluster>, Refused> {
+    let latest = cluster_file::remembered(store).await?;
+    let earlier = cluster_file::earlier(store).await?;
+    let files = latest.into_iter().chain(earlier);
+    let clusters = files.filter_map(|(file, vars)| {
+        deploy_file::validate(&file, vars.as_ref(), deploy_file::Use::Access).cluster
+    });
+    Ok(clusters.collect())
 }
 
 /// Which Kubernetes runs, as its API says, or else the file that it was made from.

@@ -114,20 +114,13 @@ fn text(machines: &str) -> String {
 fn what_would_harm_a_cluster_is_refused_and_nothing_is_written() {
     let home = Home::up(&["m0"], &["w0", "w1"]);
     let before = (home.record(), fs::read(home.state("deploy.yaml")).unwrap());
-    let refused: [(&str, &[&str]); 4] = [
+    let refused: [(&str, &[&str]); 3] = [
         (
             &list(&["m0", "m1", "m2"], &["w0", "w1"]),
             &[
                 "error[etcd-members]: m1, m2: would become",
                 "error[masters]: m1, m2:",
                 "cleanup --id lab",
-            ],
-        ),
-        (
-            &list(&["m0"], &["w0"]),
-            &[
-                "error[machine-dropped]: w1: would be forgotten",
-                "put back what was left out",
             ],
         ),
         (
@@ -179,10 +172,51 @@ fn a_record_of_an_earlier_release_is_completed_by_its_file() {
     fs::write(home.state("admin.conf"), "").unwrap();
     let (code, said) = home.run("deploy", Some(&home.file(&list(&["m0", "m1"], &[]))));
     assert_eq!(code, 2, "{said}");
-    for word in ["[machine-dropped]: w0:", "[etcd-members]: m1:"] {
-        assert!(said.contains(word), "{word:?} is not in: {said}");
-    }
+    assert!(
+        said.contains("1 machine that the file no longer names is removed from cluster lab: w0"),
+        "{said}"
+    );
+    let (code, said) = home.run("deploy --yes", Some(&home.file(&list(&["m0", "m1"], &[]))));
+    assert!(code == 2 && said.contains("[etcd-members]: m1:"), "{said}");
     assert_eq!(home.record(), record);
+}
+
+#[test]
+fn machines_are_removed_only_by_the_users_word() {
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    let before = (home.record(), fs::read(home.state("deploy.yaml")).unwrap());
+    let fewer = home.file(&list(&["m0"], &[]));
+    for arguments in ["deploy", "deploy --allow-removal 1"] {
+        let (code, said) = home.run(arguments, Some(&fewer));
+        assert_eq!(code, 2, "{said}");
+        for word in [
+            "2 machines that the file no longer names are removed from cluster lab: w0, w1",
+            "say --yes or --allow-removal 2",
+        ] {
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+    }
+    // With it they are looked for, like all others; a plan asks nobody's leave.
+    for arguments in ["deploy --yes", "deploy --allow-removal 2", "plan"] {
+        let (code, said) = home.run(arguments, Some(&fewer));
+        assert!(
+            code == 1 && said.contains("m0: cannot be reached"),
+            "{said}"
+        );
+    }
+    // Masters and members do not leave, whatever is said.
+    let home = Home::up(&["m0", "m1", "m2"], &[]);
+    let fewer = home.file(&list(&["m0", "m1"], &[]));
+    let (code, said) = home.run("deploy --yes", Some(&fewer));
+    assert!(
+        code == 2 && said.contains("error[machine-dropped]: m2: would be forgotten"),
+        "{said}"
+    );
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    assert_eq!(
+        (home.record(), fs::read(home.state("deploy.yaml")).unwrap()),
+        before
+    );
 }
 
 /// The record of a release before claims, beside a file that it took and that breaks rules of today.

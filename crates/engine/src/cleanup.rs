@@ -13,20 +13,21 @@ use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
 
 use crate::{
     components::{hooks, pods},
+    deployment,
     state::Claim,
 };
 
 /// What became of one machine.
 pub type Cleaned = Result<Undone, Error>;
 
-/// The machines to be cleaned: those of a deploy file, then those that the cluster has claimed beside them, as the
-/// remembered file says how they are reached.
+/// The machines to be cleaned: those of a deploy file, then those that the cluster has claimed beside them, as remembered
+/// files say how they are reached.
 ///
 /// # Errors
 /// Claims on machines that no file tells how to reach.
 pub fn machines<'a, 'c>(
     file: &'a Cluster,
-    remembered: Option<&'a Cluster>,
+    remembered: &'a [Cluster],
     claims: &'c [Claim],
 ) -> Result<Vec<&'a Node>, Vec<&'c Claim>> {
     let mut nodes: Vec<_> = file.machines().iter().collect();
@@ -36,8 +37,7 @@ pub fn machines<'a, 'c>(
         if nodes.iter().any(|node| node.address == claim.address) {
             continue;
         }
-        let known = remembered.into_iter().flat_map(Cluster::machines);
-        match known.into_iter().find(|node| claim.is_on(node)) {
+        match deployment::known(claim, remembered) {
             Some(node) => nodes.push(node),
             None => lost.push(claim),
         }
@@ -137,6 +137,15 @@ pub async fn clean(
     results.into_iter().flatten().collect()
 }
 
+/// Puts one machine back that leaves a cluster which stays.
+pub(crate) async fn leave(machine: &Machine) -> Cleaned {
+    let before = before(machine).await?;
+    match before.left.is_empty() {
+        true => one(machine).await,
+        false => Ok(before),
+    }
+}
+
 async fn before(machine: &Machine) -> Cleaned {
     machine.undo(&owners(&[hooks::BEFORE]), HOOKS).await
 }
@@ -199,6 +208,8 @@ pub fn holder<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     fn held(by: Option<(&str, &str)>) -> Managed {
@@ -218,7 +229,7 @@ mod tests {
     fn what_was_claimed_is_cleaned_beside_what_the_file_names() {
         let made = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2, user: me, port: 2222}");
         let claims = Claim::on_all(&made);
-        let names = |file: &Cluster, remembered: Option<&Cluster>| {
+        let names = |file: &Cluster, remembered: &[Cluster]| {
             let nodes = machines(file, remembered, &claims);
             nodes
                 .map(|nodes| {
@@ -229,18 +240,27 @@ mod tests {
                 })
                 .map_err(|lost| lost.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
-        assert_eq!(names(&made, None).unwrap(), ["m0", "m1"]);
+        assert_eq!(names(&made, &[]).unwrap(), ["m0", "m1"]);
         let shorter = lab("{name: m0, ip: 10.0.0.1}");
-        assert_eq!(names(&shorter, Some(&made)).unwrap(), ["m0", "m1"]);
         assert_eq!(
-            names(&shorter, None).unwrap_err(),
+            names(&shorter, slice::from_ref(&made)).unwrap(),
+            ["m0", "m1"]
+        );
+        assert_eq!(
+            names(&shorter, &[]).unwrap_err(),
             ["m1 (me@10.0.0.2, port 2222)"]
         );
         // One machine is cleaned once, whatever it is called.
         let renamed = lab("{name: m0, ip: 10.0.0.1}, {name: x1, ip: 10.0.0.2}");
-        assert_eq!(names(&renamed, Some(&made)).unwrap(), ["m0", "x1"]);
+        assert_eq!(
+            names(&renamed, slice::from_ref(&made)).unwrap(),
+            ["m0", "x1"]
+        );
         let longer = lab("{name: m0, ip: 10.0.0.1}, {name: m9, ip: 10.0.0.9}");
-        assert_eq!(names(&longer, Some(&made)).unwrap(), ["m0", "m9", "m1"]);
+        assert_eq!(
+            names(&longer, slice::from_ref(&made)).unwrap(),
+            ["m0", "m9", "m1"]
+        );
     }
 
     fn unreachable(reason: Unreachable) -> Transport {

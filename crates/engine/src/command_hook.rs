@@ -16,7 +16,10 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use hatchery_host::machine::{self, Machine, OneOff};
-use hatchery_spec::{Cluster, cluster::Role};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Machine as Node, Role},
+};
 use snafu::Snafu;
 
 use crate::components::hooks;
@@ -30,7 +33,7 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookFlag {
     path: PathBuf,
-    role: Role,
+    role: Option<Role>,
 }
 
 /// Why a flag cannot be used.
@@ -56,11 +59,11 @@ impl FromStr for HookFlag {
         let mut parts = text.split(',');
         let path = parts.next().unwrap_or_default();
         let role = match parts.next() {
-            None => Role::Master,
-            Some("master") => Role::Master,
-            Some("worker" | "node") => Role::Worker,
-            Some("etcd") => Role::Etcd,
-            Some("loadbalance") => Role::LoadBalancer,
+            None => None,
+            Some("master") => Some(Role::Master),
+            Some("worker" | "node") => Some(Role::Worker),
+            Some("etcd") => Some(Role::Etcd),
+            Some("loadbalance") => Some(Role::LoadBalancer),
             Some(other) => {
                 return Err(problem(
                     format!("{other:?} is not a role"),
@@ -90,7 +93,7 @@ impl FromStr for HookFlag {
 /// The scripts of a flag, read.
 #[derive(Clone, Debug)]
 pub struct CommandHook {
-    role: Role,
+    role: Option<Role>,
     scripts: Vec<OneOff>,
     /// What lies in the directory and is not run, each with the reason.
     pub skipped: Vec<String>,
@@ -242,6 +245,10 @@ pub enum Operator {
     Deploy,
     /// `cleanup`.
     Cleanup,
+    /// `join`.
+    Join,
+    /// `delete`.
+    Delete,
 }
 
 impl CommandHook {
@@ -263,10 +270,16 @@ impl CommandHook {
         let operator = match operator {
             Operator::Deploy => "deploy",
             Operator::Cleanup => "cleanup",
+            Operator::Join => "join",
+            Operator::Delete => "delete",
         };
-        let nodes = cluster.machines().iter().zip(machines).enumerate();
-        let nodes =
-            nodes.filter(|(place, (node, _))| node.is(self.role) && !without.contains(place));
+        let is_meant = |node: &Node| match self.role {
+            Some(role) => node.is(role),
+            // Of machines that come or go, all are meant.
+            None => matches!(operator, "join" | "delete") || node.is(Role::Master),
+        };
+        let nodes = cluster.all_machines().zip(machines).enumerate();
+        let nodes = nodes.filter(|(place, (node, _))| is_meant(node) && !without.contains(place));
         let work: Vec<_> = nodes
             .map(|(_, (node, machine))| async move {
                 let variables = hooks::variables(cluster, node, kind, operator).into_iter();
@@ -296,11 +309,11 @@ mod tests {
     #[test]
     fn flags_are_a_path_and_perhaps_a_role() {
         let flag = |text: &str| text.parse::<HookFlag>().unwrap();
-        assert_eq!(flag("/a/b.sh").role, Role::Master);
+        assert_eq!(flag("/a/b.sh").role, None);
         assert_eq!(flag("/a/b.sh").path, Path::new("/a/b.sh"));
-        assert_eq!(flag("/a,worker").role, Role::Worker);
-        assert_eq!(flag("/a,etcd").role, Role::Etcd);
-        assert_eq!(flag("/a,loadbalance").role, Role::LoadBalancer);
+        assert_eq!(flag("/a,worker").role, Some(Role::Worker));
+        assert_eq!(flag("/a,etcd").role, Some(Role::Etcd));
+        assert_eq!(flag("/a,loadbalance").role, Some(Role::LoadBalancer));
         assert_eq!(said("a.sh"), "\"a.sh\" is not an absolute path");
         assert_eq!(said(""), "\"\" is not an absolute path");
         assert_eq!(said("/a,slave"), "\"slave\" is not a role");

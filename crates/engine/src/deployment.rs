@@ -3,6 +3,7 @@
 mod comparison;
 #[cfg(test)]
 mod comparison_tests;
+mod leaving;
 mod missing;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use hatchery_spec::Cluster;
 use time::OffsetDateTime;
 
 use self::comparison::Observed;
+pub use self::leaving::{known, leaving};
 use crate::{
     api,
     components::network,
@@ -51,7 +53,7 @@ pub struct Request<'a> {
 
 /// What was found.
 pub struct Survey {
-    /// The machines, in the cluster's order, connected where they answered.
+    /// The machines in the order of [`Cluster::all_machines`], connected where they answered.
     pub machines: Vec<Arc<Machine>>,
     /// What they answered.
     pub replies: Vec<Reply>,
@@ -124,7 +126,11 @@ pub async fn survey(
     let answers: Vec<_> = cluster.machines().iter().zip(&replies).collect();
     let mut findings = preflight::check_machines(cluster, request.identity, &answers);
     let missing = match missing::left_out(cluster, &replies, formed) {
-        Ok(missing) => missing,
+        Ok(mut missing) => {
+            let leaving = cluster.machines().len()..replies.len();
+            missing.extend(leaving.filter(|place| replies[*place].is_err()));
+            missing
+        }
         Err(needed) => {
             // Behind the reasons why it did not answer.
             let errors = findings.iter();
@@ -177,6 +183,7 @@ pub async fn survey(
         versions: &versions,
         sites: &sites,
         managed: &managed,
+        missing: &missing,
         manifests: &manifests,
         images: &images,
     };
@@ -223,7 +230,7 @@ fn is_fatal(finding: &Finding, cluster: &Cluster, missing: &[usize]) -> bool {
     let is_missing = |name: &String| {
         missing
             .iter()
-            .any(|place| cluster.machines()[*place].name.as_str() == name)
+            .any(|place| cluster.machine(*place).name.as_str() == name)
     };
     finding.severity == Severity::Error && !finding.machines.iter().all(is_missing)
 }
@@ -274,7 +281,7 @@ async fn ask_repositories(
     let questions = repository::questions(installations);
     let questions = questions.into_iter().map(|(place, names)| async move {
         let offered = machines[place].offered(&names, REPOSITORIES).await.ok()?;
-        Some((&cluster.machines()[place], offered))
+        Some((cluster.machine(place), offered))
     });
     let answers = futures::future::join_all(questions).await;
     let answers: Vec<_> = answers.into_iter().flatten().collect();

@@ -154,8 +154,8 @@ pub async fn look(looking: Looking<'_>) -> Result<Diff, Error> {
     let tasks: Vec<_> = looking.survey.plan.tasks.iter().enumerate().collect();
     let mut places = vec![Vec::new(); looking.survey.machines.len()];
     for (number, task) in &tasks {
-        if let Work::Machine { machine, .. } = &task.work {
-            places[*machine].push((*number, *task));
+        if let Some(machine) = task.work.machine() {
+            places[machine].push((*number, *task));
         }
     }
     // One after the other on each machine: its sshd allows few at a time.
@@ -176,7 +176,7 @@ pub async fn look(looking: Looking<'_>) -> Result<Diff, Error> {
         match &task.work {
             Work::Api(ApiWork::Node(node)) => nodes.push((number, node)),
             Work::Api(work) => parts.push((number, ask(looking.api, &task.title, work).await)),
-            Work::Machine { .. } => {}
+            Work::Machine { .. } | Work::Release { .. } | Work::Leave { .. } => {}
         }
     }
     // A thousand nodes are one part.
@@ -203,13 +203,20 @@ fn tell_once(parts: &mut [Part]) {
 }
 
 async fn look_at(looking: &Looking<'_>, place: usize, task: &Task) -> Result<Part, Error> {
-    let name = looking.cluster.machines()[place].name.to_string();
+    let name = looking.cluster.machine(place).name.to_string();
     let title = task.title.strip_prefix(&format!("{name}: "));
     let mut part = Part {
         title: title.unwrap_or(&task.title).to_owned(),
         machine: Some(name),
         ..Part::default()
     };
+    match &task.work {
+        Work::Release { released, .. } => part.changes = words::released(released),
+        Work::Leave { .. } => {
+            part.changes = words::left(&looking.survey.managed[place]);
+        }
+        _ => {}
+    }
     if let Work::Machine {
         owner, resources, ..
     } = &task.work
@@ -236,7 +243,31 @@ async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
         ..Part::default()
     };
     let asked = match (api, work) {
-        (_, ApiWork::Ready | ApiWork::Node(_) | ApiWork::RolledOut { .. }) => return part,
+        (
+            _,
+            ApiWork::Ready
+            | ApiWork::Node(_)
+            | ApiWork::RolledOut { .. }
+            | ApiWork::Drain(_)
+            | ApiWork::ListAddons(_),
+        )
+        | (None, ApiWork::PruneAddons(_)) => return part,
+        (Some(api), ApiWork::PruneAddons(wanted)) => {
+            let gone = api.would_prune_addons(wanted).await;
+            gone.map(|gone| gone.iter().map(words::pruned).collect())
+        }
+        (None, ApiWork::DeleteNode(node)) => {
+            part.later = Some(format!("node {} is drained and deleted", node.name));
+            return part;
+        }
+        (Some(api), ApiWork::DeleteNode(node)) => api.has_node(&node.name).await.map(|has| {
+            let change = Change {
+                kind: Kind::Gone,
+                what: format!("node {}", node.name),
+                why: "drained and deleted".into(),
+            };
+            has.then_some(change).into_iter().collect()
+        }),
         (None, ApiWork::Apply(manifests)) => {
             let count: usize = manifests.iter().map(|one| one.objects.len()).sum();
             part.later = Some(format!(

@@ -6,9 +6,11 @@
 mod control_plane;
 mod graph;
 mod hooks;
+mod leave;
 mod manifest;
 mod nodes;
 mod note;
+mod release;
 mod running;
 
 use std::collections::BTreeMap;
@@ -26,6 +28,7 @@ use self::graph::Graph;
 pub use self::{
     graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
+    release::Released,
     running::runs,
 };
 
@@ -49,8 +52,10 @@ pub struct Basis<'a> {
     pub versions: &'a Versions,
     /// What was found out about each machine that answered, by its place in the cluster's list.
     pub sites: &'a BTreeMap<usize, (Facts, Installation)>,
-    /// What each machine has of ours, in the cluster's order; empty for a cluster that is not there yet.
+    /// What each machine has of ours, in the order of [`Cluster::all_machines`]; empty for a cluster that is not there yet.
     pub managed: &'a [Managed],
+    /// Machines that did not answer.
+    pub missing: &'a [usize],
     /// Manifests that the user brings, in order.
     pub manifests: &'a [Manifest],
     /// References of all images that the archives bring.
@@ -80,8 +85,32 @@ pub enum Work {
         /// How it is to be.
         resources: Vec<Resource>,
     },
+    /// Puts back what a machine has of an earlier file and nobody wants any more.
+    Release {
+        /// Its place in the cluster's list.
+        machine: usize,
+        /// What is given up, and by whom.
+        released: Vec<Released>,
+    },
+    /// Puts a machine back as it was found. It is no longer the cluster's afterwards.
+    Leave {
+        /// Its place in the cluster's list.
+        machine: usize,
+    },
     /// Has the cluster's API do something.
     Api(ApiWork),
+}
+
+impl Work {
+    /// The machine that it is done on.
+    pub fn machine(&self) -> Option<usize> {
+        match self {
+            Self::Machine { machine, .. }
+            | Self::Release { machine, .. }
+            | Self::Leave { machine } => Some(*machine),
+            Self::Api(_) => None,
+        }
+    }
 }
 
 /// Something for the cluster's API.
@@ -89,10 +118,18 @@ pub enum Work {
 pub enum ApiWork {
     /// The API has to answer before anything else is asked of it.
     Ready,
+    /// These objects are going to be applied by addons.
+    ListAddons(Vec<api::ObjectRef>),
     /// Objects are to be so.
     Apply(Vec<Manifest>),
+    /// Of what addons have ever applied only these objects are still wanted.
+    PruneAddons(Vec<api::ObjectRef>),
     /// A node is waited for, and gets its labels and taints.
     Node(Node),
+    /// Pods leave a node, and no new ones come.
+    Drain(Departure),
+    /// A node is forgotten.
+    DeleteNode(Departure),
     /// What was applied is waited for.
     RolledOut {
         /// The manifest's name.
@@ -100,6 +137,15 @@ pub enum ApiWork {
         /// What of it runs in pods.
         workloads: Vec<Workload>,
     },
+}
+
+/// A node that the cluster loses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Its name.
+    pub name: String,
+    /// Its machine, by its place in the cluster's list.
+    pub machine: usize,
 }
 
 /// A node of the cluster.
@@ -126,6 +172,14 @@ pub enum Error {
         /// What cannot be told.
         source: resource::Error,
     },
+    /// A task of a machine contradicts itself.
+    #[snafu(display("{machine}: {source}"))]
+    Task {
+        /// The machine's name.
+        machine: String,
+        /// How.
+        source: hatchery_host::task::Error,
+    },
     /// A manifest of Hatchery's own cannot be read, with what this cluster put into it.
     #[snafu(display("the manifest for {title} is broken: {source}"))]
     Manifest {
@@ -145,6 +199,8 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
         basis: *basis,
         graph: Graph::default(),
         api_ready: None,
+        references: Vec::new(),
+        new_nodes: Vec::new(),
         notes: note::archived_images(basis).into_iter().collect(),
     };
     maker.foundation()?;
@@ -152,6 +208,10 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
     maker.others(&addons)?;
     let nodes = maker.nodes(&addons);
     maker.postjoin(&nodes)?;
+    maker.prune(&addons);
+    maker.new_nodes = maker.joining(&nodes);
+    maker.releases()?;
+    maker.departures();
     Ok(Plan {
         tasks: maker.graph.tasks,
         notes: maker.notes,
@@ -163,6 +223,10 @@ struct Maker<'a> {
     graph: Graph,
     /// The task after which the API answers.
     api_ready: Option<TaskId>,
+    /// All that addons bring.
+    references: Vec<api::ObjectRef>,
+    /// Nodes that were none before: they take what others leave.
+    new_nodes: Vec<TaskId>,
     notes: Vec<String>,
 }
 
@@ -296,18 +360,37 @@ impl<'a> Maker<'a> {
             "cluster DNS",
             coredns::manifest(cluster, versions, self.basis.images),
         ));
-        let mut addons = Vec::new();
+        let mut manifests = Vec::new();
         for (title, text) in own {
-            let manifest = Manifest::of_ours(title, &text)?;
-            addons.push(self.addon(title, manifest, ready));
+            manifests.push((title.to_owned(), Manifest::of_ours(title, &text)?));
         }
         for mut manifest in user {
             self.notes
                 .extend(network::fit(cluster, &mut manifest.objects));
-            let title = format!("addon {}", manifest.name);
-            addons.push(self.addon(&title, manifest, ready));
+            manifests.push((format!("addon {}", manifest.name), manifest));
+        }
+        let references = manifests.iter().flat_map(|(_, one)| one.references());
+        self.references = references.collect();
+        // Endpoints of pods stay in the Service when the pods go and it has no selector any more: then they had better stay.
+        let dns = coredns::manifest_of_pods(cluster, self.basis.images);
+        let dns = Manifest::of_ours("cluster DNS", &dns)?.references();
+        self.references.extend(dns);
+        let list = ApiWork::ListAddons(self.references.clone());
+        let listed = self.graph.api("list of addons", &[ready], list);
+        let mut addons = Vec::new();
+        for (title, mut manifest) in manifests {
+            manifest.label();
+            addons.push(self.addon(&title, manifest, listed));
         }
         Ok(addons)
+    }
+
+    /// What comes under another name runs before its former self goes.
+    fn prune(&mut self, addons: &[Addon]) {
+        let applied = addons.iter().map(|addon| addon.applied);
+        let needs: Vec<_> = applied.chain(self.graph.rolled_out()).collect();
+        let prune = ApiWork::PruneAddons(std::mem::take(&mut self.references));
+        self.graph.api("addons no longer wanted", &needs, prune);
     }
 
     fn addon(&mut self, title: &str, manifest: Manifest, ready: TaskId) -> Addon {

@@ -105,7 +105,7 @@ fn targets(
     environment: &Environment,
     errors: &mut Errors,
 ) -> Vec<(Target, Privilege)> {
-    let nodes: Vec<_> = cluster.machines().iter().collect();
+    let nodes: Vec<_> = cluster.all_machines().collect();
     targets_of(&cluster.id, &nodes, environment, errors)
 }
 

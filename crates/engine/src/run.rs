@@ -5,6 +5,7 @@
 mod api_access;
 mod events;
 mod gate;
+mod leave;
 mod machine_work;
 mod nodes;
 mod queue;
@@ -16,12 +17,12 @@ use std::{
 
 use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
 use hatchery_host::machine::{Machine, Managed};
-use hatchery_spec::Cluster;
+use hatchery_spec::{Cluster, value::Name};
 use tokio::sync::{OnceCell, watch};
 
 use self::queue::{End, Next, Queue, Stage};
 use crate::{
-    api::{Api, Effect},
+    api::{Api, Drain, Effect},
     authorities::Authorities,
     event::Event,
     plan::{ApiWork, Plan, Subject, Work},
@@ -49,6 +50,8 @@ pub struct Run<'a> {
     /// Becomes true when the cluster's API has answered.
     up: watch::Sender<bool>,
     timeouts: Timeouts,
+    drain: Drain,
+    named: Option<&'a [Name]>,
     /// How many kubelets were asked what is wrong.
     kubelets_asked: AtomicUsize,
 }
@@ -82,6 +85,8 @@ pub struct Outcome {
     pub left: usize,
     /// Whether the cluster's API answered.
     pub api: bool,
+    /// Machines that were put back as they were found.
+    pub gone: Vec<usize>,
 }
 
 /// A task that was not done.
@@ -150,6 +155,13 @@ impl<'a> Run<'a> {
             stop: None,
             up: watch::Sender::new(false),
             timeouts: Timeouts::default(),
+            drain: Drain {
+                deadline: Duration::from_secs(300),
+                force: false,
+                skip: false,
+                is_silent: false,
+            },
+            named: None,
             kubelets_asked: AtomicUsize::new(0),
         }
     }
@@ -158,6 +170,13 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
+        self
+    }
+
+    /// How nodes that leave are drained; where some are named, pods of the others are neither deleted nor left.
+    #[must_use]
+    pub fn draining(mut self, drain: Drain, named: Option<&'a [Name]>) -> Self {
+        (self.drain, self.named) = (drain, named);
         self
     }
 
@@ -233,8 +252,10 @@ impl<'a> Run<'a> {
                 Ok(Progress::Waits) => queue.put_back(number),
                 Ok(Progress::Done(done)) => {
                     outcome.changes += done.changes;
-                    if matches!(plan.tasks[number].work, Work::Api(ApiWork::Ready)) {
-                        outcome.api = true;
+                    match &plan.tasks[number].work {
+                        Work::Api(ApiWork::Ready) => outcome.api = true,
+                        Work::Leave { machine } => outcome.gone.push(*machine),
+                        _ => {}
                     }
                     queue.end(number, End::Good);
                 }
@@ -289,6 +310,8 @@ impl<'a> Run<'a> {
                 }
             }
             Work::Machine { .. } => self.work(task, &step).await?,
+            Work::Release { machine, released } => self.release(*machine, released).await?,
+            Work::Leave { machine } => self.leave(*machine).await?,
             Work::Api(work) => {
                 let asked = tokio::select! {
                     asked = self.ask(work, &step) => asked,
@@ -332,6 +355,23 @@ impl<'a> Run<'a> {
                 }
             }
             ApiWork::Node(node) => changes += self.node(api, node, step).await?,
+            ApiWork::ListAddons(objects) => api.list_addon_objects(objects).await?,
+            ApiWork::PruneAddons(wanted) => changes += api.prune_addons(wanted).await?.len(),
+            ApiWork::Drain(node) => {
+                let mut names = self.named.into_iter().flatten();
+                let is_meant = self.named.is_none() || names.any(|name| name.as_str() == node.name);
+                let drain = Drain {
+                    deadline: self.drain.deadline,
+                    force: self.drain.force && is_meant,
+                    skip: self.drain.skip && is_meant,
+                    is_silent: self.missing.contains(&node.machine),
+                };
+                let drained = api.drain(&node.name, drain, step).await;
+                changes += drained.map_err(|error| leave::not_drained(&error))?;
+            }
+            ApiWork::DeleteNode(node) => {
+                changes += usize::from(api.delete_node(&node.name).await?);
+            }
             ApiWork::RolledOut { workloads, .. } => self.rolled_out(api, workloads, step).await?,
         }
         Ok(changes)

@@ -92,6 +92,9 @@ pub struct Cluster {
     pub open_ports: BTreeMap<Role, Vec<OpenPort>>,
     /// What is installed, and from where.
     pub packages: Packages,
+    /// Machines that leave the cluster, with the roles that they had. No file names one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaving: Vec<Machine>,
 }
 
 /// A machine of the cluster, by its place in the list.
@@ -117,6 +120,31 @@ impl Cluster {
     /// Every machine once, in the order of first mention.
     pub fn machines(&self) -> &[Machine] {
         &self.machines
+    }
+
+    /// The same cluster, which these machines leave.
+    #[must_use]
+    pub fn left_by(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
+        self.leaving.extend(machines);
+        self
+    }
+
+    /// Machines that leave the cluster.
+    pub fn leaving(&self) -> &[Machine] {
+        &self.leaving
+    }
+
+    /// The machines of the cluster, then those that leave it.
+    pub fn all_machines(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.iter().chain(&self.leaving)
+    }
+
+    /// One of [`Cluster::all_machines`], by its place there.
+    pub fn machine(&self, place: usize) -> &Machine {
+        match place.checked_sub(self.machines.len()) {
+            None => &self.machines[place],
+            Some(place) => &self.leaving[place],
+        }
     }
 
     /// The masters in the file's order; at least one.

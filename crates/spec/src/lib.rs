@@ -28,6 +28,7 @@
 pub mod cluster;
 pub mod diagnostic;
 pub mod draft;
+pub mod edit;
 mod eggo;
 pub mod inventory;
 pub mod keys;

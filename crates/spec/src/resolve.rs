@@ -112,6 +112,7 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
         extra_args: extra_args(draft),
         open_ports: ports::open(draft),
         packages: lists::packages(draft, runtime),
+        leaving: Vec::new(),
     })
 }
 

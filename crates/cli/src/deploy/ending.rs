@@ -72,7 +72,7 @@ pub(super) fn has_control_plane(cluster: &Cluster, missing: &[usize], outcome: &
     });
     let mut not_done = failed.chain(missing.iter().copied());
     let is_needed = |place: usize| {
-        let machine = &cluster.machines()[place];
+        let machine = cluster.machine(place);
         machine.is(Role::Master) || machine.is(Role::Etcd)
     };
     outcome.api && outcome.left == 0 && !not_done.any(is_needed)
@@ -88,7 +88,7 @@ impl Ending {
             };
             not_done.push(NotDone {
                 kind: "machine",
-                name: cluster.machines()[*place].name.to_string(),
+                name: cluster.machine(*place).name.to_string(),
                 reason,
                 remedy: None,
             });
@@ -218,7 +218,7 @@ impl Ending {
 fn add_failures(cluster: &Cluster, failures: &[Failure], not_done: &mut Vec<NotDone>) {
     let (begun, skipped): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.begun);
     for failure in begun.into_iter().chain(skipped) {
-        let machine = |place: &usize| cluster.machines()[*place].name.to_string();
+        let machine = |place: &usize| cluster.machine(*place).name.to_string();
         let (kind, name) = match &failure.subject {
             Subject::Machine(place) => ("machine", machine(place)),
             Subject::Node(place) => ("node", machine(place)),
@@ -336,6 +336,7 @@ mod tests {
                 changes: 1,
                 left,
                 api,
+                gone: Vec::new(),
             };
             has_control_plane(&cluster, missing, &outcome)
         };

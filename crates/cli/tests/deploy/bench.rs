@@ -147,6 +147,11 @@ impl Bench {
         assert!(command.status().unwrap().success(), "{script}");
     }
 
+    /// The deploy file.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub(crate) fn home(&self) -> &Path {
         self.lab.home()
     }
@@ -245,6 +250,19 @@ impl Bench {
             "{arguments}: {text}{errors}"
         );
         text + &errors
+    }
+
+    /// A command for the cluster by its id, and for these machines or addresses.
+    pub(crate) fn hatchery_by_id(&self, code: i32, command: &str, words: &[&str]) -> String {
+        let mut arguments = vec![command, "--id", &self.id];
+        arguments.extend(words);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
+        command.args(&arguments).env("HATCHERY_HOME", self.home());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let text = text + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        text
     }
 
     pub(crate) async fn kill_deploy(&self, after: Duration) {

@@ -15,7 +15,7 @@ pub(crate) async fn is_not_harmed(bench: &Bench) {
         .await;
     let before = traces(bench).await;
     let name = |number: usize| bench.machine(number).name.as_str();
-    let refused: [(std::path::PathBuf, &[&str]); 3] = [
+    let refused: [(std::path::PathBuf, &[&str]); 2] = [
         (
             bench.with_machines(&[0, 1, 2], &[0, 1, 2]),
             &[
@@ -26,13 +26,6 @@ pub(crate) async fn is_not_harmed(bench: &Bench) {
                 ),
                 &format!("error[masters]: {}, {}: would become", name(1), name(2)),
             ],
-        ),
-        (
-            bench.with_machines(&[0], &[0, 1]),
-            &[&format!(
-                "error[machine-dropped]: {}: would be forgotten",
-                name(2)
-            )],
         ),
         (
             bench.bring_later_version("v1.37.0", "v1.39.0"),
@@ -58,6 +51,13 @@ pub(crate) async fn is_not_harmed(bench: &Bench) {
         fs::remove_file(file).unwrap();
     }
     fs::remove_file(bench.home().join("later.tar")).unwrap();
+    let fewer = bench.with_machines(&[0], &[0, 1]);
+    let said = bench.hatchery_with(2, "deploy", &fewer);
+    assert!(
+        said.contains(&format!("removed from cluster {}: {}", bench.id, name(2))),
+        "{said}"
+    );
+    assert_eq!(traces(bench).await, before);
     let members = "ETCDCTL_API=3 etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt \
         --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key member list";
     assert_eq!(bench.inside(0, members).await.lines().count(), 1);

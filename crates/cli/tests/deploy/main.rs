@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod changes;
 mod external_ca;
 mod firewalld;
 mod interrupt;

@@ -113,7 +113,7 @@ pub(crate) async fn node_ports(bench: &Bench, machines: &[&Machine]) -> Vec<Stri
     machines.iter().map(url).collect()
 }
 
-fn kubectl(arguments: &str) -> String {
+pub(crate) fn kubectl(arguments: &str) -> String {
     format!("kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}")
 }
 

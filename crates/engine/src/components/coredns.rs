@@ -179,6 +179,12 @@ pub(crate) fn manifest(cluster: &Cluster, versions: &Versions, images: &[String]
     text
 }
 
+/// What runs in pods in any cluster that has them.
+pub(crate) fn manifest_of_pods(cluster: &Cluster, images: &[String]) -> String {
+    let corefile = corefile(cluster, None, "/etc/resolv.conf");
+    pods(&image(images, ""), 1, &corefile)
+}
+
 /// Of the archives' images the one of this version, otherwise the usual name.
 fn image(images: &[String], version: &str) -> String {
     let wanted = version.trim_start_matches('v');

@@ -127,7 +127,7 @@ fn keep(
         name: word(when)?,
         check: format!("[ \"$(cat {place}/sum 2>/dev/null)\" = {sum} ]"),
         apply: format!(
-            "set -e\nrm -rf {place}.new\nmkdir {place}.new\ncp -a {DIRECTORY}/{when} {place}.new/scripts\n\
+            "set -e\nrm -rf {place}.new\nmkdir {place}.new\nif [ -d {DIRECTORY}/{when} ]; then cp -a {DIRECTORY}/{when} {place}.new/scripts; else mkdir {place}.new/scripts; fi\n\
              cp {DIRECTORY}/{when}.all {place}.new/all\necho {sum} >{place}.new/sum\nrm -rf {place}\nmv {place}.new {place}"
         ),
         undo: format!("[ ! -e {place}/all ] || sh {place}/all && rm -rf {place} {place}.new"),

@@ -1,7 +1,7 @@
 //! What every machine needs before anything of Kubernetes runs on it.
 
 use hatchery_host::operation::{Firewall, HostsEntry, Operation, Port, Protocol};
-use hatchery_spec::cluster::{self, CoreDns, Role};
+use hatchery_spec::cluster::{self, CoreDns, Machine, Role};
 
 use super::{NodeContext, agents};
 use crate::resource::{Error, Resources, word};
@@ -13,7 +13,7 @@ pub(crate) fn resources(
     if node_context.node.set_hostname {
         resources.operation(Operation::Hostname(word(node_context.node.name.as_str())?));
     }
-    for node in node_context.cluster.machines() {
+    for node in peers(node_context) {
         resources.operation(Operation::HostsEntry(HostsEntry {
             address: node.address,
             names: vec![word(node.name.as_str())?],
@@ -42,6 +42,15 @@ pub(crate) fn resources(
         }
     }
     agents::resources(node_context, resources)
+}
+
+/// The machines that this one calls by name: whoever leads to the API, members of etcd, and itself. A worker more is no
+/// business of the others.
+fn peers<'a>(node_context: &NodeContext<'a>) -> impl Iterator<Item = &'a Machine> {
+    let own = &node_context.node.name;
+    let machines = node_context.cluster.machines().iter();
+    machines
+        .filter(move |one| one.name == *own || one.roles.iter().any(|role| *role != Role::Worker))
 }
 
 /// Kernel parameters that pods need, now and after a restart.

@@ -1,13 +1,13 @@
 //! Compares a deploy file with the cluster that is there already, and says what cannot be done to it.
 //!
-//! Membership of etcd and the set of masters cannot be changed yet, machines cannot leave, and Kubernetes can only be
-//! exchanged for a later patch of the same minor version. A file that asks for such a change is refused before anything
-//! is touched; a file that adds workers is not.
+//! Membership of etcd and the set of masters cannot be changed yet, and Kubernetes can only be exchanged for a later patch
+//! of the same minor version. A file that asks for such a change is refused before anything is touched; workers and the
+//! load balancer may come and go.
 
 use hatchery_host::{facts::Unit, script::Identity};
 use hatchery_spec::{
     Cluster,
-    cluster::{Machine, Role},
+    cluster::{Machine, Role, RuntimeKind},
     value::Version,
 };
 
@@ -33,7 +33,18 @@ pub(super) struct Observed {
     pub(super) master: bool,
     /// Something of a cluster runs or lies on it, and no record says whose it is.
     pub(super) unrecorded: bool,
+    /// In what its pods run.
+    pub(super) runtime: Option<RuntimeKind>,
 }
+
+/// By what of ours a runtime is known.
+const RUNTIMES: [(&str, &str, RuntimeKind); 4] = [
+    ("unit", "docker.service", RuntimeKind::Docker),
+    // One that was there before has its own unit.
+    ("script", "docker-settings", RuntimeKind::Docker),
+    ("unit", "isulad.service", RuntimeKind::Isulad),
+    ("unit", "containerd.service", RuntimeKind::Containerd),
+];
 
 impl Observed {
     /// What a machine's own record and its facts say; nothing where it did not answer.
@@ -45,6 +56,10 @@ impl Observed {
             let mut resources = managed.resources.iter();
             is_ours && resources.any(|one| one.kind == "unit" && one.name == name)
         };
+        let runtime = RUNTIMES.iter().find(|(kind, name, _)| {
+            let mut resources = managed.resources.iter();
+            resources.any(|one| one.kind == *kind && one.name == *name)
+        });
         let traces = &facts.kubernetes;
         let mut units = traces.units.values();
         let mut files = traces.configuration.iter();
@@ -57,6 +72,7 @@ impl Observed {
             etcd_directories: Directories::found(traces).filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
+            runtime: runtime.map(|(_, _, kind)| *kind).filter(|_| is_ours),
         })
     }
 }
@@ -90,6 +106,7 @@ pub(super) fn refusals(
     refusals.extend(comparison.role(Role::Master, |one| one.master));
     refusals.extend(comparison.emptied_members());
     refusals.extend(comparison.moved_data());
+    refusals.extend(comparison.other_runtime());
     if let (true, Some(wanted)) = (comparison.formed, versions) {
         let (reached, begun) = (remembered.versions.as_ref(), remembered.bringing.as_ref());
         // A patch that was only begun can be taken back: what was reached says what is older.
@@ -159,7 +176,8 @@ impl Comparison<'_> {
         let mut gone = Vec::new();
         let mut refusals = Vec::new();
         for claim in self.claims {
-            if machines().any(|machine| claim.is_on(machine)) {
+            let mut all = self.cluster.all_machines();
+            if all.any(|machine| claim.is_on(machine)) {
                 continue;
             }
             let changed = if let Some(now) = machines().find(|one| one.address == claim.address) {
@@ -178,8 +196,10 @@ impl Comparison<'_> {
                 vec![claim.name.clone()],
                 changed,
                 format!(
-                    "write it as it was; a machine of a cluster cannot get another name or address. To begin anew, \
-                     cleanup --id {id} removes the cluster from all its machines"
+                    "write it as it was; a machine of a cluster cannot get another name or address. A worker can be removed \
+                     first (delete --id {id} {}) and then join as what it is now. To begin anew, cleanup --id {id} removes \
+                     the cluster from all its machines",
+                    claim.name
                 ),
             ));
         }
@@ -191,8 +211,8 @@ impl Comparison<'_> {
                     gone,
                     "would be forgotten: part of the cluster, but not in the file".into(),
                     format!(
-                        "put back what was left out; a machine cannot leave a cluster yet. To begin anew, cleanup --id \
-                         {id} removes the cluster from all its machines"
+                        "put back what was left out; masters and etcd members cannot leave a cluster yet. To begin anew, \
+                         cleanup --id {id} removes the cluster from all its machines"
                     ),
                 ),
             );
@@ -319,6 +339,29 @@ impl Comparison<'_> {
         moved
             .map(|(message, machines)| refusal("etcd-data", machines, message, remedy.clone()))
             .collect()
+    }
+
+    /// Nodes whose pods would all end at once, and begin anew in something else.
+    fn other_runtime(&self) -> Option<Finding> {
+        let wanted = self.cluster.runtime.kind;
+        let machines = self.cluster.machines().iter().enumerate();
+        let others = machines.filter_map(|(place, machine)| {
+            let found = self.shown(place)?.runtime?;
+            (self.formed && machine.is(Role::Worker) && found != wanted).then_some((machine, found))
+        });
+        let (machines, found): (Vec<_>, Vec<_>) = others
+            .map(|(machine, found)| (machine.name.to_string(), found))
+            .unzip();
+        let found = found.first()?.as_str();
+        Some(refusal(
+            "runtime",
+            machines,
+            format!(
+                "run their pods in {found}, and the file says {}: all of them would end at once",
+                wanted.as_str()
+            ),
+            format!("write runtime: {found}; the runtime of a cluster cannot be changed yet"),
+        ))
     }
 
     /// An earlier release did not write it down.

@@ -1,7 +1,12 @@
 //! Files against clusters that are there: what may change, and what is refused.
 
 use hatchery_host::{facts::EtcdDirectories, machine::Managed};
-use hatchery_spec::{Cluster, Input, cluster::Role, read, value::Version};
+use hatchery_spec::{
+    Cluster, Input,
+    cluster::{Role, RuntimeKind},
+    read,
+    value::Version,
+};
 use proptest::prelude::*;
 use time::OffsetDateTime;
 
@@ -72,6 +77,7 @@ const NOTHING: Observed = Observed {
     etcd_directories: None,
     master: false,
     unrecorded: false,
+    runtime: None,
 };
 
 /// What the machines of `made` show in the order of `wanted`; others are bare.
@@ -103,6 +109,40 @@ fn told(refusals: &[Finding]) -> Vec<String> {
         format!("{}: {}", one.code, one.machines.join(" "))
     });
     told.collect()
+}
+
+#[test]
+fn the_runtime_of_a_cluster_stays() {
+    let made = file("m0 / m0 w0");
+    let mut record = begun(&made);
+    let mut observed = seen(&made, &made);
+    let wanted = made.runtime.kind;
+    let found = |record: &Record, observed: &[Option<Observed>]| {
+        told(&refusals((&made, None), record, observed))
+    };
+    for machine in observed.iter_mut().flatten() {
+        machine.runtime = Some(wanted);
+    }
+    record.formed = true;
+    assert_eq!(found(&record, &observed), [""; 0]);
+    let other = match wanted {
+        RuntimeKind::Containerd => RuntimeKind::Docker,
+        _ => RuntimeKind::Containerd,
+    };
+    for machine in observed.iter_mut().flatten() {
+        machine.runtime = Some(other);
+    }
+    assert_eq!(found(&record, &observed), ["runtime: m0 w0"]);
+    // Of one that never was, all can be another one.
+    record.formed = false;
+    for machine in observed.iter_mut().flatten() {
+        (machine.master, machine.etcd) = (false, false);
+    }
+    assert!(
+        !found(&record, &observed)
+            .iter()
+            .any(|one| one.starts_with("runtime"))
+    );
 }
 
 #[test]

@@ -1,13 +1,20 @@
 //! From what a machine's script says to what a user reads.
 
+use std::collections::BTreeMap;
+
 use hatchery_host::{
-    machine::Difference,
+    machine::{Difference, Managed},
     operation::{Operation, Unit},
     path::MachinePath,
 };
 
 use super::{Change, Kind};
-use crate::{api::Effect, components::hooks, resource::Resource};
+use crate::{
+    api::{Effect, ObjectRef},
+    components::hooks,
+    plan::Released,
+    resource::Resource,
+};
 
 /// What a task would change. A certificate is one thing with its key and its kubeconfig.
 pub(super) fn of_machine(
@@ -62,6 +69,50 @@ pub(super) fn of_machine(
         changes.push(change(operation, &own));
     }
     changes
+}
+
+/// What a machine gives up. Several owners can give up the same.
+pub(super) fn released(released: &[Released]) -> Vec<Change> {
+    let mut goes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in released.iter().filter(|one| !one.stays) {
+        let owners = goes.entry(&one.what).or_default();
+        owners.push(one.release.owner.as_str());
+    }
+    let goes = goes.into_iter();
+    let changes = goes.map(|(what, owners)| Change {
+        kind: Kind::Gone,
+        what: what.to_owned(),
+        why: format!("no longer needed by {}", owners.join(", ")),
+    });
+    changes.collect()
+}
+
+/// What is put back on a machine that leaves: how much of each kind.
+pub(super) fn left(managed: &Managed) -> Vec<Change> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for resource in &managed.resources {
+        *counts.entry(&resource.kind).or_default() += 1;
+    }
+    let counts = counts.into_iter();
+    let changes = counts.map(|(kind, count)| Change {
+        kind: Kind::Gone,
+        what: format!("{count} of kind {}", kind.replace('_', " ")),
+        why: "the machine leaves the cluster and is put back as it was".into(),
+    });
+    changes.collect()
+}
+
+/// An object that no addon brings any more.
+pub(super) fn pruned(object: &ObjectRef) -> Change {
+    let ObjectRef { kind, name, .. } = object;
+    Change {
+        kind: Kind::Gone,
+        what: match &object.namespace {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        },
+        why: "no addon brings it any more".into(),
+    }
 }
 
 /// An object of the API.

@@ -70,14 +70,19 @@ impl Task {
     /// Whom it is about.
     pub fn subject(&self) -> Subject {
         match &self.work {
-            Work::Machine { machine, .. } => Subject::Machine(*machine),
+            Work::Machine { machine, .. }
+            | Work::Release { machine, .. }
+            | Work::Leave { machine } => Subject::Machine(*machine),
+            Work::Api(ApiWork::Drain(one) | ApiWork::DeleteNode(one)) => Subject::Node(one.machine),
             Work::Api(ApiWork::Node(node)) => Subject::Node(node.machine),
             Work::Api(ApiWork::RolledOut { addon, .. }) => Subject::Addon(addon.clone()),
             Work::Api(ApiWork::Apply(manifests)) => match manifests.first() {
                 Some(manifest) => Subject::Addon(manifest.name.clone()),
                 None => Subject::Api,
             },
-            Work::Api(ApiWork::Ready) => Subject::Api,
+            Work::Api(ApiWork::Ready | ApiWork::ListAddons(_) | ApiWork::PruneAddons(_)) => {
+                Subject::Api
+            }
         }
     }
 }
@@ -144,6 +149,33 @@ impl Graph {
             work: Work::Api(work),
         });
         id
+    }
+
+    /// A task of any kind, behind these.
+    pub(super) fn push(&mut self, title: String, needs: &[TaskId], work: Work) -> TaskId {
+        let id = TaskId(self.tasks.len());
+        self.tasks.push(Task {
+            title,
+            needs: needs.to_vec(),
+            after: Vec::new(),
+            concurrency: Concurrency::Free,
+            work,
+        });
+        id
+    }
+
+    /// Tasks that wait for addons to run.
+    pub(super) fn rolled_out(&self) -> Vec<TaskId> {
+        let tasks = self.tasks.iter().enumerate();
+        let waits =
+            tasks.filter(|(_, task)| matches!(task.work, Work::Api(ApiWork::RolledOut { .. })));
+        waits.map(|(number, _)| TaskId(number)).collect()
+    }
+
+    /// Every task on a machine.
+    pub(super) fn all_on(&self, machine: usize) -> Vec<TaskId> {
+        let known = self.known.iter().filter(|(_, place, _)| *place == machine);
+        known.map(|(_, _, id)| *id).collect()
     }
 
     /// The task that was added last waits until these have ended.

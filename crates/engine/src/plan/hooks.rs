@@ -16,12 +16,21 @@ impl Maker<'_> {
             ("prejoin", Schedule::Prejoin, hooks::prejoin),
         ];
         for (owner, schedule, part) in parts {
-            if self.has_hooks(place, schedule) {
+            // What is kept for the way back would run if it were only given up: it is replaced by nothing.
+            let is_replaced = schedule != Schedule::Prejoin && self.has_records_of(place, owner);
+            if self.has_hooks(place, schedule) || is_replaced {
                 let needs = self.prepared(place);
                 self.add(place, node, owner, &needs, &[part])?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a machine has something on behalf of an owner.
+    pub(super) fn has_records_of(&self, place: usize, owner: &str) -> bool {
+        let managed = self.basis.managed.get(place);
+        let mut resources = managed.into_iter().flat_map(|one| &one.resources);
+        resources.any(|one| one.owners.iter().any(|name| name == owner))
     }
 
     /// The user's scripts for machines that have joined: when the machine's own node is ready, and on machines that are no

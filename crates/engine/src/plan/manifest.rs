@@ -36,6 +36,20 @@ impl Manifest {
         })
     }
 
+    /// Its objects, by kind and name.
+    pub fn references(&self) -> Vec<api::ObjectRef> {
+        self.objects.iter().filter_map(api::ObjectRef::to).collect()
+    }
+
+    /// Labels its objects, so that they can be told from others' when they are no longer wanted.
+    pub(super) fn label(&mut self) {
+        let value = label_value(&self.name);
+        for object in &mut self.objects {
+            let labels = object.metadata.labels.get_or_insert_default();
+            labels.insert(api::ADDON.into(), value.clone());
+        }
+    }
+
     /// What of it runs in pods.
     pub(super) fn workloads(&self) -> Vec<Workload> {
         let workload = |object: &DynamicObject| {
@@ -54,9 +68,36 @@ impl Manifest {
     }
 }
 
+/// A name as the value of a label: 63 letters, digits, `-`, `_` and `.`, beginning and ending with one of the first two.
+fn label_value(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let value: String = name
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    let start = value.len().saturating_sub(63);
+    value[start..]
+        .trim_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_name_becomes_the_value_of_a_label() {
+        assert_eq!(label_value("flannel.yaml"), "flannel.yaml");
+        assert_eq!(label_value("cluster DNS"), "cluster_DNS");
+        assert_eq!(
+            label_value("http://mirror/a b.yaml"),
+            "http___mirror_a_b.yaml"
+        );
+        let long = format!("{}/web.yaml", "x".repeat(100));
+        assert_eq!(label_value(&long).len(), 63);
+        assert_eq!(label_value("-/-"), "");
+        assert_eq!(label_value("ü.yaml"), "yaml");
+    }
 
     #[test]
     fn a_broken_manifest_of_ours_is_told() {

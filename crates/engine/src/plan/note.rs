@@ -17,7 +17,7 @@ pub(super) fn archived_images(basis: &Basis<'_>) -> Option<String> {
 pub(super) fn missing_load_balancer(basis: &Basis<'_>) -> Option<String> {
     let balancer = basis.cluster.load_balancer()?.machine;
     let mut places = basis.sites.keys();
-    let is_there = places.any(|place| basis.cluster.machines()[*place].name == balancer.name);
+    let is_there = places.any(|place| basis.cluster.machine(*place).name == balancer.name);
     let name = &balancer.name;
     (!is_there).then(|| {
         format!("nodes and pods are not waited for: kubelets do not reach the API without the load balancer {name}")

@@ -46,7 +46,7 @@ pub(crate) async fn check(
     let needed = needed(cluster, plan, &archs);
     let mut lacking: BTreeMap<String, (BTreeSet<usize>, BTreeSet<String>)> = BTreeMap::new();
     for (place, (facts, installation)) in sites {
-        let node = &cluster.machines()[*place];
+        let node = cluster.machine(*place);
         let is_new = matches!(&replies[*place], Ok((_, managed)) if managed.cluster.is_none());
         if !is_new || !node.is(Role::Worker) || has_own_ways(cluster, node, facts) {
             continue;
@@ -64,7 +64,7 @@ pub(crate) async fn check(
         let first = *places.first()?;
         let reason = unreached(&machines[first], &addresses(cluster, registry)).await?;
         let images: Vec<_> = images.iter().cloned().collect();
-        let names = places.iter().map(|place| &cluster.machines()[*place].name);
+        let names = places.iter().map(|place| &cluster.machine(*place).name);
         let them = if images.len() == 1 { "it" } else { "them" };
         Some(Finding {
             severity: Severity::Error,

@@ -15,7 +15,7 @@ impl Run<'_> {
             *shares.entry(place).or_insert(0) += 1;
         }
         let share = |(place, tasks): (usize, usize)| Share {
-            name: self.cluster.machines()[place].name.to_string(),
+            name: self.cluster.machine(place).name.to_string(),
             tasks,
         };
         (self.emit)(Event::Begun {
@@ -31,7 +31,7 @@ impl Run<'_> {
 
     pub(super) fn name(&self, plan: &Plan, number: usize) -> Option<String> {
         let place = Self::place(plan, number)?;
-        Some(self.cluster.machines()[place].name.to_string())
+        Some(self.cluster.machine(place).name.to_string())
     }
 
     /// The user wanted to stop before it was done.

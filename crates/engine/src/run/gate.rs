@@ -50,7 +50,7 @@ impl Run<'_> {
             }
             sleep(PAUSE).await;
         };
-        let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
+        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
         let members = self.members();
         let away: Vec<_> = members
             .iter()
@@ -107,7 +107,7 @@ impl Run<'_> {
                         return Ok(());
                     }
                     if begin.elapsed() > self.timeouts.restart {
-                        let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
+                        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
                         let missing: Vec<_> = wanted.difference(&healthy).map(name).collect();
                         return Err(TaskError::Failed {
                             reason: format!(

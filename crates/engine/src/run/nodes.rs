@@ -51,7 +51,7 @@ impl Run<'_> {
         workloads: &[Workload],
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<(), TaskError> {
-        let name = |place: &usize| self.cluster.machines()[*place].name.to_string();
+        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
         let away: Vec<_> = self.missing.iter().map(name).collect();
         let begin = Instant::now();
         let mut late = Vec::new();

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use crate::plan::{Concurrency, Lane, Plan, Work};
+use crate::plan::{Concurrency, Lane, Plan};
 
 /// What is to happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl<'a> Queue<'a> {
                 stage,
             })
         };
-        let Work::Machine { machine, .. } = &task.work else {
+        let Some(machine) = task.work.machine() else {
             return begin(Stage::Work);
         };
         let looked = self.looked.contains(&number);
@@ -204,7 +204,7 @@ impl<'a> Queue<'a> {
                 because: *cause,
             });
         }
-        if self.busy.contains(machine) || lane.is_some() {
+        if self.busy.contains(&machine) || lane.is_some() {
             return None;
         }
         let room = self.running + usize::from(self.together > 0) < self.parallel;
@@ -220,10 +220,10 @@ impl<'a> Queue<'a> {
     fn occupy(&mut self, number: usize, stage: Stage) {
         self.state[number] = State::Running;
         let task = &self.plan.tasks[number];
-        let Work::Machine { machine, .. } = &task.work else {
+        let Some(machine) = task.work.machine() else {
             return;
         };
-        self.busy.insert(*machine);
+        self.busy.insert(machine);
         match task.concurrency {
             Concurrency::Together => self.together += 1,
             Concurrency::Free | Concurrency::OneByOne(_) => self.running += 1,
@@ -235,10 +235,10 @@ impl<'a> Queue<'a> {
 
     fn vacate(&mut self, number: usize) {
         let task = &self.plan.tasks[number];
-        let Work::Machine { machine, .. } = &task.work else {
+        let Some(machine) = task.work.machine() else {
             return;
         };
-        self.busy.remove(machine);
+        self.busy.remove(&machine);
         match task.concurrency {
             Concurrency::Together => self.together -= 1,
             Concurrency::Free => self.running -= 1,

@@ -11,6 +11,8 @@ impl Key {
     pub const CLUSTER: Self = Self::new("cluster.json");
     /// The deploy file as it was given.
     pub const DEPLOY_FILE: Self = Self::new("deploy.yaml");
+    /// Deploy files of earlier runs, as long as they alone tell how a machine of the cluster is reached.
+    pub const EARLIER_FILES: Self = Self::new("earlier-files.json");
     /// The variables that go with it, where it is an inventory.
     pub const VARIABLES: Self = Self::new("group-vars.yml");
     /// The administrator's kubeconfig.

@@ -109,6 +109,7 @@ pub(crate) fn plan_for(
         versions,
         sites: &sites,
         managed,
+        missing: &[],
         manifests: &[],
         images: &[],
     };

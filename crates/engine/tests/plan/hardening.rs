@@ -31,7 +31,7 @@ fn file(files: &[Rendered], name: &str) -> String {
 fn resources(plan: &Plan) -> impl Iterator<Item = &Resource> {
     plan.tasks.iter().flat_map(|task| match &task.work {
         Work::Machine { resources, .. } => resources.as_slice(),
-        Work::Api(_) => &[],
+        _ => &[],
     })
 }
 

@@ -7,6 +7,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod changes;
 mod clusters;
 mod elsewhere;
 mod flags;

@@ -38,6 +38,12 @@ pub(crate) fn short(plan: &Plan) -> String {
                     let _ = writeln!(text, "  {}", wish_line(resource));
                 }
             }
+            Work::Release { released, .. } => {
+                for one in released {
+                    let _ = writeln!(text, "  {} of {}", one.what, one.release.owner);
+                }
+            }
+            Work::Leave { .. } => {}
             Work::Api(work) => api_lines(&mut text, work),
         }
     }
@@ -54,7 +60,7 @@ pub(crate) fn one(task: &Task) -> String {
             .iter()
             .map(|resource| wish_line(resource) + "\n")
             .collect(),
-        Work::Api(_) => String::new(),
+        _ => String::new(),
     }
 }
 
@@ -93,7 +99,7 @@ pub(crate) fn rendered(plan: &Plan) -> Vec<Rendered> {
                 }
             }
             Work::Api(ApiWork::Apply(manifests)) => all.extend(manifests.iter().map(manifest)),
-            Work::Api(_) => {}
+            _ => {}
         }
     }
     all
@@ -211,7 +217,10 @@ fn api_lines(text: &mut String, work: &ApiWork) {
                 let _ = writeln!(text, "  {kind} {name}");
             }
         }
-        ApiWork::Ready => {}
+        ApiWork::Ready | ApiWork::ListAddons(_) | ApiWork::PruneAddons(_) => {}
+        ApiWork::Drain(node) | ApiWork::DeleteNode(node) => {
+            let _ = writeln!(text, "  node {}", node.name);
+        }
         ApiWork::Node(node) => {
             let _ = write!(text, "  node {}", node.name);
             for label in &node.labels {

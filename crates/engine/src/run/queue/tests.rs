@@ -2,7 +2,7 @@ use hatchery_host::path::Word;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ApiWork, Task, TaskId};
+use crate::plan::{ApiWork, Task, TaskId, Work};
 
 fn task(title: &str, machine: usize, needs: &[usize], concurrency: Concurrency) -> Task {
     Task {

@@ -1,0 +1,205 @@
+//! What machines have of an earlier file and nobody wants any more.
+//!
+//! A task names all that its owner needs on a machine, so whatever the machine's record holds for that owner beside it goes
+//! back to what it was, and an owner without a task gives up everything. That comes after the machine's own tasks: what
+//! replaces a thing is there before the thing goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hatchery_host::{
+    content::{Content, Hash},
+    machine::ManagedResource,
+    operation::{Access, File, Operation},
+    path::{MachinePath, Word},
+    script::{RecordKey, Release},
+    task::Task as HostTask,
+};
+
+use hatchery_spec::cluster::{Machine, Role};
+
+use super::{Departure, Error, Maker, TaskId, Work, note};
+use crate::resource::{self, Resource};
+
+/// Something that one of its owners no longer needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// Such as `file /etc/x` or `unit kubelet.service`.
+    pub what: String,
+    /// In the machine's terms.
+    pub release: Release,
+    /// Whether somebody else still needs it, so that it stays.
+    pub stays: bool,
+}
+
+impl Released {
+    /// Whether it belongs to what makes a machine a node.
+    fn is_of_node(&self) -> bool {
+        self.release.owner.as_str() == "worker"
+    }
+
+    /// Whether it belongs to what leads to the API.
+    fn is_of_balancer(&self) -> bool {
+        self.release.owner.as_str() == BALANCER
+    }
+}
+
+/// The records that each owner has on a machine once a plan is done.
+type Wanted = BTreeMap<Word, BTreeSet<RecordKey>>;
+
+/// On whose behalf a machine leads to the API.
+pub(super) const BALANCER: &str = "load-balancer";
+
+/// Packages and images stay until the machine leaves: what else needs them by now, nobody has written down.
+const KEPT: [&str; 2] = ["package", "image"];
+
+/// Came along with packages of a run that died, and goes with them.
+const UNOWNED: &str = "unowned";
+
+impl Maker<'_> {
+    /// A task for each machine that has something of an earlier file.
+    pub(super) fn releases(&mut self) -> Result<(), Error> {
+        for (place, node) in self.present(|_| true) {
+            let Some(managed) = self.basis.managed.get(place) else {
+                continue;
+            };
+            if managed.resources.is_empty() {
+                continue;
+            }
+            let wanted = self.wanted(place, node)?;
+            let resources = managed.resources.iter();
+            let released = resources.flat_map(|one| released(one, node, &wanted));
+            let mut released: Vec<_> = released.collect();
+            // Nobody can say that the new one is reached.
+            if note::missing_load_balancer(&self.basis).is_some() {
+                released.retain(|one| !one.is_of_balancer());
+            }
+            if released.is_empty() {
+                continue;
+            }
+            let is_no_node = !node.is(Role::Worker) && released.iter().any(Released::is_of_node);
+            let departure = is_no_node.then(|| Departure {
+                name: node.name.to_string(),
+                machine: place,
+            });
+            let mut needs = self.graph.all_on(place);
+            if let Some(departure) = departure {
+                let drained = self.drain(departure.clone());
+                needs.push(self.delete_node(departure, drained));
+            }
+            if released.iter().any(Released::is_of_balancer) {
+                needs.extend(self.clients_of_the_api());
+            }
+            if released
+                .iter()
+                .any(|one| one.what == "unit coredns.service")
+            {
+                needs.extend(self.graph.rolled_out());
+            }
+            let title = format!("{}: release", node.name);
+            let work = Work::Release {
+                machine: place,
+                released,
+            };
+            self.graph.push(title, &needs, work);
+        }
+        Ok(())
+    }
+
+    /// What leads to the API from now on, and whoever asks it at its endpoint: a former one goes when all of them are through.
+    pub(super) fn clients_of_the_api(&self) -> Vec<TaskId> {
+        let balancers = self.all("load-balancer", Role::LoadBalancer);
+        let masters = self.all("master", Role::Master);
+        let workers = self.all("worker", Role::Worker);
+        [balancers, masters, workers].concat()
+    }
+
+    /// The records that each owner has on a machine once the plan is done.
+    fn wanted(&self, place: usize, node: &Machine) -> Result<Wanted, Error> {
+        let name = || node.name.to_string();
+        let mut operations: BTreeMap<Word, Vec<Vec<Operation>>> = BTreeMap::new();
+        for task in &self.graph.tasks {
+            if let Work::Machine {
+                machine,
+                owner,
+                resources,
+            } = &task.work
+                && *machine == place
+            {
+                let stood_for: Result<Vec<_>, _> = resources.iter().map(stand_ins).collect();
+                let stood_for = stood_for.map_err(|source| Error::Machine {
+                    machine: name(),
+                    source,
+                })?;
+                let all = operations.entry(owner.clone()).or_default();
+                all.push(stood_for.into_iter().flatten().collect());
+            }
+        }
+        let mut wanted: Wanted = BTreeMap::new();
+        for (owner, tasks) in operations {
+            let keys = wanted.entry(owner.clone()).or_default();
+            for operations in tasks {
+                // One that contradicts itself says so when it is looked at; nothing may go because of it.
+                let task = HostTask::new(owner.clone(), operations);
+                let task = task.map_err(|source| Error::Task {
+                    machine: name(),
+                    source,
+                })?;
+                keys.extend(task.record_keys());
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+fn released(one: &ManagedResource, node: &Machine, wanted: &Wanted) -> Vec<Released> {
+    if KEPT.contains(&one.kind.as_str()) {
+        return Vec::new();
+    }
+    let owners = one.owners.iter().filter(|owner| *owner != UNOWNED);
+    // A name that is not a word is not one of ours.
+    let owners = owners.filter_map(|owner| Word::new(owner.as_str()).ok());
+    let (needed, given_up): (Vec<_>, Vec<_>) = owners.partition(|owner| {
+        wanted
+            .get(owner)
+            .is_some_and(|keys| keys.contains(&one.key))
+    });
+    let is_kept = |owner: &Word| one.kind == "script" && keeps_script(owner, node, wanted);
+    let given_up = given_up.into_iter().filter(|owner| !is_kept(owner));
+    given_up
+        .map(|owner| Released {
+            stays: !needed.is_empty(),
+            what: format!("{} {}", one.kind.replace('_', " "), one.name),
+            release: Release {
+                owner,
+                key: one.key.clone(),
+            },
+        })
+        .collect()
+}
+
+/// Whether a script that nobody names any more stays. The way back of ours may do anything, so one that merely got another name
+/// must not end what runs: it goes with its owner, or with the machine's role. The user's own only forget that they ran.
+fn keeps_script(owner: &Word, node: &Machine, wanted: &Wanted) -> bool {
+    let is_users = ["prejoin", "postjoin"].contains(&owner.as_str());
+    !is_users && node.is(Role::Worker) && wanted.contains_key(owner)
+}
+
+/// Files in place of what is made only when it is sent: the same records.
+fn stand_ins(resource: &Resource) -> Result<Vec<Operation>, resource::Error> {
+    let file = |path: &MachinePath| {
+        Ok(Operation::File(File {
+            path: path.clone(),
+            content: Content::known(Hash::of(b""), 0),
+            access: Access::root(0o600)?,
+        }))
+    };
+    match resource {
+        Resource::Operation(operation) => Ok(vec![operation.clone()]),
+        Resource::Secret(secret) => Ok(vec![file(&secret.path)?]),
+        Resource::Leaf(leaf) => {
+            let config = leaf.kubeconfig.as_ref().map(|config| &config.path);
+            let paths = [&leaf.certificate, &leaf.key].into_iter().chain(config);
+            paths.map(file).collect()
+        }
+    }
+}
