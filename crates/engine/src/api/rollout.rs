@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::kinds::escaped;
 
@@ -45,6 +46,23 @@ impl Workload {
             Self::Deployment => deployment(spec, status, absent),
             Self::DaemonSet => daemon_set(spec, status, absent),
             Self::StatefulSet => stateful_set(spec, status, absent),
+        }
+    }
+}
+
+impl Workload {
+    /// Takes so many pods from those that are said to be available.
+    pub(super) fn discount(self, object: &mut Value, pods: usize) {
+        let fields: &[&str] = match self {
+            Self::Deployment => &["availableReplicas"],
+            Self::DaemonSet => &["numberAvailable"],
+            Self::StatefulSet => &["readyReplicas", "availableReplicas"],
+        };
+        for field in fields {
+            let said = &mut object["status"][field];
+            if let (Some(count), true) = (said.as_i64(), pods > 0) {
+                *said = without(count, pods).into();
+            }
         }
     }
 }
@@ -117,6 +135,25 @@ pub(super) fn pods_on(pods: &Value, nodes: &[&str]) -> usize {
     pods.filter(is_there).count()
 }
 
+/// How long a container that ended before has to run until it is taken for good.
+const SETTLED: time::Duration = time::Duration::seconds(10);
+
+/// How many of the listed pods have a container that was started again a moment ago. Clocks may differ a little.
+pub(super) fn unsettled(pods: &Value, now: OffsetDateTime) -> usize {
+    let pods = pods["items"].as_array().into_iter().flatten();
+    let is_unsettled = |pod: &&Value| {
+        let containers = pod["status"]["containerStatuses"].as_array();
+        let mut containers = containers.into_iter().flatten();
+        containers.any(|container| {
+            let started = container["state"]["running"]["startedAt"].as_str();
+            let started = started.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+            number(&container["restartCount"]) > 0
+                && started.is_some_and(|started| (now - started).abs() < SETTLED)
+        })
+    };
+    pods.filter(is_unsettled).count()
+}
+
 fn trouble(status: &Value) -> Option<&str> {
     let conditions = status["conditions"].as_array()?;
     let bad = conditions.iter().find(|condition| {
@@ -169,6 +206,34 @@ mod tests {
         kind.check(&object, 0)
             .err()
             .unwrap_or_else(|| "done".into())
+    }
+
+    #[test]
+    fn a_pod_that_has_just_been_started_again_is_not_settled() {
+        let now = OffsetDateTime::UNIX_EPOCH + time::Duration::days(20_000);
+        let pod = |restarts: i64, seconds: i64| {
+            let started = now - time::Duration::seconds(seconds);
+            let started = started.format(&Rfc3339).unwrap();
+            json!({"status": {"containerStatuses": [
+                {"restartCount": restarts, "state": {"running": {"startedAt": started}}},
+            ]}})
+        };
+        let waiting = json!({"status": {"containerStatuses": [
+            {"restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+        ]}});
+        let count = |pods: &[Value]| unsettled(&json!({"items": pods}), now);
+        assert_eq!(count(&[pod(0, 1), pod(3, 60), waiting, json!({})]), 0);
+        assert_eq!(count(&[pod(1, 1), pod(2, 9), pod(1, -3)]), 3);
+
+        let mut web = json!({
+            "spec": {"replicas": 1},
+            "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
+        });
+        Workload::Deployment.discount(&mut web, 0);
+        assert_eq!(Workload::Deployment.check(&web, 0), Ok(()));
+        Workload::Deployment.discount(&mut web, 1);
+        let missing = Workload::Deployment.check(&web, 0).unwrap_err();
+        assert_eq!(missing, "0 of 1 pods are available");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
+use time::OffsetDateTime;
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -95,11 +96,19 @@ impl Api {
         let called = format!("{workload} {namespace}/{name}");
         let look = async || match self.ask(&asked, Method::GET, &path, None).await {
             Ok(body) => {
-                let object: Value = super::client::read(&asked, &body)?;
-                let checked = match workload.check(&object, 0) {
-                    Ok(()) => Ok(()),
-                    Err(_) => workload.check(&object, self.pods_away(&object, away).await?),
-                };
+                let mut object: Value = super::client::read(&asked, &body)?;
+                let mut absent = 0;
+                let mut checked = workload.check(&object, absent);
+                if checked.is_err() {
+                    absent = self.pods_away(&object, away).await?;
+                    checked = workload.check(&object, absent);
+                }
+                if checked.is_ok() {
+                    // One that ends again and again counts as available each time that it begins.
+                    let unsettled = self.unsettled_pods(&object).await?;
+                    workload.discount(&mut object, unsettled);
+                    checked = workload.check(&object, absent);
+                }
                 Ok(match checked {
                     Ok(()) => Look::Done,
                     Err(missing) => Look::Missing(format!("{called}: {missing}")),
@@ -126,11 +135,19 @@ impl Api {
         if lost.is_empty() {
             return Ok(0);
         }
+        Ok(rollout::pods_on(&self.pods_of(workload).await?, &lost))
+    }
+
+    async fn unsettled_pods(&self, workload: &Value) -> Result<usize, Error> {
+        let pods = self.pods_of(workload).await?;
+        Ok(rollout::unsettled(&pods, OffsetDateTime::now_utc()))
+    }
+
+    async fn pods_of(&self, workload: &Value) -> Result<Value, Error> {
         let asked = Asked::of("list", "Pod");
         let path = rollout::pods_path(workload);
         let body = self.ask(&asked, Method::GET, &path, None).await?;
-        let pods: Value = super::client::read(&asked, &body)?;
-        Ok(rollout::pods_on(&pods, &lost))
+        super::client::read(&asked, &body)
     }
 
     /// `pods`: those that may be the reason when they do not run.
