@@ -7,7 +7,7 @@ use std::{
 
 use hatchery_engine::{
     authorities::Authorities,
-    state::{Claim, Directory, Holder, Record, Store as _},
+    state::{Claim, Holder, Record},
 };
 use hatchery_sandbox::{lab, name::Name, progress::Progress};
 use time::OffsetDateTime;
@@ -24,7 +24,7 @@ pub(super) async fn run(name: &Name, home: Option<PathBuf>) -> anyhow::Result<()
         .collect();
     lab::down(name, home.as_deref(), &Progress::stderr()).await?;
     eprintln!("sandbox {name} is removed");
-    if forget(name, &machines, &cluster_file::home(home.as_deref())?).await? {
+    if forget(name, &machines, home.as_deref()).await? {
         eprintln!("cluster {name} was on these machines only and is forgotten");
     }
     Ok(())
@@ -32,18 +32,23 @@ pub(super) async fn run(name: &Name, home: Option<PathBuf>) -> anyhow::Result<()
 
 /// Forgets the cluster that the sandbox's own deploy file names: a sandbox made later has the same names and addresses but
 /// other host keys, and would be refused.
-async fn forget(name: &Name, machines: &[(String, IpAddr)], home: &Path) -> anyhow::Result<bool> {
+async fn forget(
+    name: &Name,
+    machines: &[(String, IpAddr)],
+    home: Option<&Path>,
+) -> anyhow::Result<bool> {
     let Ok(id) = hatchery_spec::value::Name::parse(name.as_str()) else {
         return Ok(false);
     };
-    let store = Directory::new(home, &id);
-    if !store.path().exists() {
+    let store = cluster_file::stores(home)?.store(&id);
+    let store = store.as_ref();
+    let state = |error| refusal::state(&error);
+    if !store.exists().await.map_err(state)? {
         return Ok(false);
     }
-    let state = |error| refusal::state(&error);
-    let record = Record::find(&store, &id).await.map_err(state)?;
+    let record = Record::find(store, &id).await.map_err(state)?;
     // What cannot be read is there.
-    let has_authorities = !matches!(Authorities::load(&store).await, Ok(None));
+    let has_authorities = !matches!(Authorities::load(store).await, Ok(None));
     if !is_forgettable(record.as_ref(), has_authorities, machines) {
         return Ok(false);
     }

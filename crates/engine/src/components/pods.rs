@@ -11,9 +11,6 @@ use hatchery_host::operation::Script;
 use super::NodeContext;
 use crate::resource::{Error, Resources, word};
 
-/// On whose behalf the machine's pods are ended: before everything else is put back.
-pub(crate) const OWNER: &str = "pods";
-
 /// Lists what is there of networks, runtimes and plugins.
 const AROUND: &str = include_str!("pods_before.sh");
 /// Ends pods.

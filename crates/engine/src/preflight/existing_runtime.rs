@@ -4,10 +4,10 @@ use hatchery_spec::cluster::{Role, RuntimeKind};
 
 use super::{
     Severity::{Error, Note},
-    finding::Findings,
     subject::Subject,
 };
 use crate::components::docker_shared;
+use crate::finding::Findings;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     let before = &subject.facts.runtime_use;

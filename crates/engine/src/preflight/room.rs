@@ -7,9 +7,9 @@ use hatchery_spec::cluster::{Role, RuntimeKind};
 
 use super::{
     Severity::{Error, Warning},
-    finding::Findings,
     subject::{Subject, gibibytes},
 };
+use crate::finding::Findings;
 
 const MIB: u64 = 1 << 20;
 

@@ -5,9 +5,9 @@ use hatchery_spec::cluster::{Role, RuntimeKind};
 
 use super::{
     Severity::{Error, Note, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::finding::Findings;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.ours {

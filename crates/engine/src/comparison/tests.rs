@@ -10,8 +10,8 @@ use hatchery_spec::{
 use proptest::prelude::*;
 use time::OffsetDateTime;
 
-use super::comparison::{Observed, refusals};
-use crate::{package::Release, preflight::Finding, state::Record, versions::Versions};
+use super::{Presence, Presences};
+use crate::{finding::Finding, package::Release, state::Record, versions::Versions};
 
 fn cluster(text: &str) -> Cluster {
     let text = format!("cluster-id: lab\n{text}");
@@ -71,7 +71,24 @@ fn begun(cluster: &Cluster) -> Record {
     record
 }
 
-const NOTHING: Observed = Observed {
+/// What is found when these are present on the machines of the wanted cluster, in its order.
+fn refusals(
+    wanted: (&Cluster, Option<&Versions>),
+    remembered: &Record,
+    present: &[Option<Presence>],
+) -> Vec<Finding> {
+    let names = wanted
+        .0
+        .machines()
+        .iter()
+        .map(|machine| machine.name.clone());
+    let present = names
+        .zip(present)
+        .filter_map(|(name, one)| Some((name, one.clone()?)));
+    super::refusals(wanted, remembered, &Presences::from_iter(present))
+}
+
+const NOTHING: Presence = Presence {
     etcd: false,
     etcd_data: false,
     etcd_directories: None,
@@ -81,7 +98,7 @@ const NOTHING: Observed = Observed {
 };
 
 /// What the machines of `made` show in the order of `wanted`; others are bare.
-fn seen(made: &Cluster, wanted: &Cluster) -> Vec<Option<Observed>> {
+fn seen(made: &Cluster, wanted: &Cluster) -> Vec<Option<Presence>> {
     let machines = wanted.machines().iter().map(|machine| {
         let same = |one: &&hatchery_spec::cluster::Machine| {
             (&one.name, one.address) == (&machine.name, machine.address)
@@ -92,7 +109,7 @@ fn seen(made: &Cluster, wanted: &Cluster) -> Vec<Option<Observed>> {
                 .find(same)
                 .is_some_and(|one| one.is(role))
         };
-        Some(Observed {
+        Some(Presence {
             etcd: is(Role::Etcd),
             etcd_data: is(Role::Etcd),
             master: is(Role::Master),
@@ -117,7 +134,7 @@ fn the_runtime_of_a_cluster_stays() {
     let mut record = begun(&made);
     let mut observed = seen(&made, &made);
     let wanted = made.runtime.kind;
-    let found = |record: &Record, observed: &[Option<Observed>]| {
+    let found = |record: &Record, observed: &[Option<Presence>]| {
         told(&refusals((&made, None), record, observed))
     };
     for machine in observed.iter_mut().flatten() {
@@ -328,7 +345,7 @@ fn a_run_that_was_stopped_leaves_the_way_back_and_the_way_on() {
 fn a_machine_that_lost_its_record_is_told_by_that() {
     let made = file("m0 m1 m2 / w0");
     let mut observed = seen(&made, &made);
-    observed[1] = Some(Observed {
+    observed[1] = Some(Presence {
         etcd_data: true,
         unrecorded: true,
         ..NOTHING
@@ -338,7 +355,7 @@ fn a_machine_that_lost_its_record_is_told_by_that() {
     // Nobody's machine is judged by preflight.
     let other = file("m0 m1 m2 / w0 w1");
     let mut observed = seen(&made, &other);
-    observed[4] = Some(Observed {
+    observed[4] = Some(Presence {
         unrecorded: true,
         ..NOTHING
     });
@@ -351,7 +368,7 @@ fn a_cluster_that_is_being_made_goes_on_with_the_same_file() {
     let made = file("m0 m1 m2 / w0");
     let bare = vec![Some(NOTHING); 4];
     let mut one_has_data = bare.clone();
-    one_has_data[0] = Some(Observed {
+    one_has_data[0] = Some(Presence {
         etcd: true,
         etcd_data: true,
         ..NOTHING
@@ -397,7 +414,7 @@ fn a_member_that_lost_its_data_does_not_begin_anew() {
     let found = refusals((&made, None), &up(&made), &observed);
     assert_eq!(told(&found), ["etcd-member: m1"]);
     // Those that do not answer may have theirs.
-    let all_but = |silent: Option<Observed>| vec![Some(NOTHING), silent, Some(NOTHING), None];
+    let all_but = |silent: Option<Presence>| vec![Some(NOTHING), silent, Some(NOTHING), None];
     let found = refusals((&made, None), &up(&made), &all_but(None));
     assert_eq!(told(&found), ["etcd-member: m0 m2"]);
     // Where nobody has data there is nothing to be harmed.
@@ -416,7 +433,7 @@ fn a_member_that_lost_its_data_does_not_begin_anew() {
 type Configured = Option<(&'static str, Option<&'static str>)>;
 
 /// What a machine says that has a member's data, and an earlier run of the cluster on it.
-fn with_data_in(own: &Record, directories: Configured) -> Option<Observed> {
+fn with_data_in(own: &Record, directories: Configured) -> Option<Presence> {
     let answer = include_bytes!("../../../host/src/facts/answers/debian.txt");
     let now = std::time::SystemTime::now();
     let mut facts = hatchery_host::facts::parse(answer, now, now).unwrap();
@@ -429,7 +446,7 @@ fn with_data_in(own: &Record, directories: Configured) -> Option<Observed> {
         cluster: Some((own.uid().to_owned(), "lab".to_owned())),
         resources: Vec::new(),
     };
-    Observed::new(&own.identity(), &Ok((facts, managed)))
+    Presence::new(&own.identity(), &Ok((facts, managed)))
 }
 
 #[test]

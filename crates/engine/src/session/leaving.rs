@@ -5,12 +5,12 @@ use hatchery_spec::{
     cluster::{Machine, Role},
 };
 
-use crate::state::Claim;
+use crate::state::{Claim, deploy_file::claimed_machine};
 
 /// The machines that were claimed for a cluster and that its file no longer names, as earlier files say how they are reached.
 /// Only workers and load balancers can leave; masters, etcd members, and machines that merely got another name or address
 /// are not among them.
-pub fn leaving(wanted: &Cluster, claims: &[Claim], earlier: &[Cluster]) -> Vec<Machine> {
+pub(super) fn leaving(wanted: &Cluster, claims: &[Claim], earlier: &[Cluster]) -> Vec<Machine> {
     let stays = |claim: &&Claim| {
         let mut machines = wanted.machines().iter();
         machines.any(|one| one.address == claim.address || one.name.as_str() == claim.name)
@@ -21,14 +21,8 @@ pub fn leaving(wanted: &Cluster, claims: &[Claim], earlier: &[Cluster]) -> Vec<M
         .filter(|claim| !stays(claim))
         .filter(may_leave);
     leaving
-        .filter_map(|claim| known(claim, earlier).cloned())
+        .filter_map(|claim| claimed_machine(claim, earlier).cloned())
         .collect()
-}
-
-/// How a claimed machine is reached, as the latest file says that names it.
-pub fn known<'a>(claim: &Claim, files: &'a [Cluster]) -> Option<&'a Machine> {
-    let mut machines = files.iter().flat_map(Cluster::machines);
-    machines.find(|machine| claim.is_on(machine))
 }
 
 #[cfg(test)]

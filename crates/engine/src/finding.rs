@@ -1,4 +1,4 @@
-//! What there is to say about the machines, each thing once with all machines it is true of.
+//! What there is to say before anything is changed, each thing once with all machines that it is true of.
 
 use std::collections::HashMap;
 
@@ -27,16 +27,16 @@ impl Severity {
     }
 }
 
-/// Something that is true of machines.
+/// Something that the user should know before anything is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// The stable name of its kind.
     pub code: &'static str,
-    /// The machines, in the cluster's order.
+    /// The machines that it is true of, in the cluster's order; none when it is about something else.
     pub machines: Vec<String>,
-    /// What it is, as a sentence that begins with the machines.
+    /// What it is, as a sentence that begins with the machines where there are any.
     pub message: String,
     /// What the user can do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,14 +45,14 @@ pub struct Finding {
 
 /// Findings as they are made.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     all: Vec<Finding>,
     known: HashMap<(&'static str, String, Option<String>), usize>,
 }
 
 impl Findings {
     /// Adds a finding, or machines to one that says the same.
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         let key = (
             finding.code,
             finding.message.clone(),
@@ -68,12 +68,12 @@ impl Findings {
     }
 
     /// Whether there is one of this kind.
-    pub(super) fn has(&self, code: &str) -> bool {
+    pub(crate) fn has(&self, code: &str) -> bool {
         self.all.iter().any(|finding| finding.code == code)
     }
 
     /// All of them, the worst first.
-    pub(super) fn sorted(mut self) -> Vec<Finding> {
+    pub(crate) fn sorted(mut self) -> Vec<Finding> {
         self.all.sort_by_key(|finding| finding.severity);
         self.all
     }

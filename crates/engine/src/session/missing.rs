@@ -1,43 +1,36 @@
-//! Which machines are left out because they did not answer, and when nobody can be.
+//! Which machines can be left out when they do not answer.
 
 use hatchery_spec::{
     Cluster,
     cluster::{Machine, Role},
 };
 
-use crate::preflight::{Finding, Reply, Severity};
+use crate::{
+    finding::{Finding, Severity},
+    observed::{ETCD, Observed},
+};
 
-/// Machines that did not answer and that the others can do without: workers always; any other machine once the cluster
-/// is made, as long as etcd has a majority and there is a master. A cluster is made when its control plane was begun
-/// (`formed`): before that some members may not have begun with the others, and could not be told from emptied ones later.
-pub(super) fn left_out(
-    cluster: &Cluster,
-    replies: &[Reply],
-    formed: bool,
-) -> Result<Vec<usize>, Finding> {
-    let machines = || cluster.machines().iter().zip(replies);
-    let count = |wanted: &dyn Fn(&Machine, &Reply) -> bool| {
-        machines()
-            .filter(|(node, reply)| wanted(node, reply))
-            .count()
-    };
+/// What stands against going on without the machines that did not answer. The others can do without workers always; without
+/// any other machine once the cluster is made, as long as etcd has a majority and there is a master. A cluster is made when
+/// its control plane was begun (`formed`): before that some members may not have begun with the others, and could not be
+/// told from emptied ones later.
+pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Option<Finding> {
+    let answers = |node: &&Machine| observed.facts(&node.name).is_some();
     let members = cluster.etcds().len();
-    let running = count(&|node, reply| node.is(Role::Etcd) && has_etcd(reply));
-    let masters = count(&|node, reply| node.is(Role::Master) && reply.is_ok());
-    let can_do_without = formed && 2 * running > members && masters > 0;
-    let mut missing = Vec::new();
-    let mut needed = Vec::new();
-    for (place, (node, reply)) in machines().enumerate() {
-        if reply.is_ok() {
-            continue;
-        }
-        match can_do_without || node.roles.iter().all(|role| *role == Role::Worker) {
-            true => missing.push(place),
-            false => needed.push(node.name.to_string()),
-        }
+    let running = cluster
+        .etcds()
+        .filter(|node| has_etcd(observed, node))
+        .count();
+    let masters = cluster.masters().filter(answers).count();
+    if formed && 2 * running > members && masters > 0 {
+        return None;
     }
+    let is_worker = |node: &Machine| node.roles.iter().all(|role| *role == Role::Worker);
+    let machines = cluster.machines().iter();
+    let needed = machines.filter(|node| !answers(node) && !is_worker(node));
+    let needed: Vec<_> = needed.map(|node| node.name.to_string()).collect();
     if needed.is_empty() {
-        return Ok(missing);
+        return None;
     }
     let (why, remedy) = if !formed {
         (
@@ -54,7 +47,7 @@ pub(super) fn left_out(
             "see to it that it answers, and run again",
         )
     };
-    Err(Finding {
+    Some(Finding {
         severity: Severity::Error,
         code: "needed",
         machines: needed,
@@ -64,11 +57,10 @@ pub(super) fn left_out(
 }
 
 /// Whether an earlier run made the machine a member.
-fn has_etcd(reply: &Reply) -> bool {
-    reply.as_ref().is_ok_and(|(_, managed)| {
-        let mut resources = managed.resources.iter();
-        resources.any(|resource| resource.kind == "unit" && resource.name == "etcd.service")
-    })
+fn has_etcd(observed: &Observed, node: &Machine) -> bool {
+    let managed = observed.managed(&node.name);
+    let mut resources = managed.into_iter().flat_map(|managed| &managed.resources);
+    resources.any(|resource| resource.kind == "unit" && resource.name == ETCD)
 }
 
 #[cfg(test)]
@@ -82,6 +74,7 @@ mod tests {
     use hatchery_spec::{Input, read};
 
     use super::*;
+    use crate::preflight::Reply;
 
     const FILE: &str = "cluster-id: ha
 loadbalance: {name: lb, ip: 192.168.0.9, bind-port: 8443}
@@ -132,14 +125,16 @@ workers: [{name: w0, ip: 192.168.0.4}]
             };
             Ok((facts.clone(), managed))
         };
-        let replies: Vec<_> = cluster.machines().iter().map(reply).collect();
-        let names = |places: Vec<usize>| {
-            let name = |place: usize| cluster.machines()[place].name.to_string();
-            places.into_iter().map(name).collect()
-        };
-        left_out(&cluster, &replies, formed)
-            .map(names)
-            .map_err(|finding| format!("{}: {}", finding.machines.join(","), finding.message))
+        let replies = cluster.machines().iter();
+        let observed = Observed::new(replies.map(|node| (node.name.clone(), reply(node))));
+        let silent = observed.silent(&cluster);
+        match needed(&cluster, &observed, formed) {
+            None => Ok(silent.iter().map(|node| node.name.to_string()).collect()),
+            Some(finding) => {
+                let machines = finding.machines.join(",");
+                Err(format!("{machines}: {}", finding.message))
+            }
+        }
     }
 
     #[test]

@@ -4,37 +4,43 @@
 //! of the same minor version. A file that asks for such a change is refused before anything is touched; workers and the
 //! load balancer may come and go.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
 use hatchery_host::{facts::Unit, script::Identity};
 use hatchery_spec::{
     Cluster,
     cluster::{Machine, Role, RuntimeKind},
-    value::Version,
+    value::{Name, Version},
 };
 
 use crate::{
     components::{etcd::Directories, load_balancer},
+    finding::{Finding, Severity},
     name_list::NameList,
     package::Release,
-    preflight::{Finding, Reply, Severity},
+    preflight::Reply,
     state::{Brought, Claim, Record},
     versions::Versions,
 };
 
-/// What a machine shows of the cluster when it is asked.
+/// What of the cluster is present on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Observed {
+pub(crate) struct Presence {
     /// An earlier run of this cluster began to make it an etcd member.
-    pub(super) etcd: bool,
+    pub(crate) etcd: bool,
     /// There is the data of an etcd member on it.
-    pub(super) etcd_data: bool,
+    pub(crate) etcd_data: bool,
     /// Where that data lies, if it is this cluster's.
-    pub(super) etcd_directories: Option<Directories>,
+    pub(crate) etcd_directories: Option<Directories>,
     /// An earlier run of this cluster began to make it a master, for which etcd has to be up.
-    pub(super) master: bool,
+    pub(crate) master: bool,
     /// Something of a cluster runs or lies on it, and no record says whose it is.
-    pub(super) unrecorded: bool,
+    pub(crate) unrecorded: bool,
     /// In what its pods run.
-    pub(super) runtime: Option<RuntimeKind>,
+    pub(crate) runtime: Option<RuntimeKind>,
 }
 
 /// By what of ours a runtime is known.
@@ -46,9 +52,12 @@ const RUNTIMES: [(&str, &str, RuntimeKind); 4] = [
     ("unit", "containerd.service", RuntimeKind::Containerd),
 ];
 
-impl Observed {
+/// What is present on the machines that answered.
+pub(crate) type Presences = BTreeMap<Name, Presence>;
+
+impl Presence {
     /// What a machine's own record and its facts say; nothing where it did not answer.
-    pub(super) fn new(own: &Identity, reply: &Reply) -> Option<Self> {
+    pub(crate) fn new(own: &Identity, reply: &Reply) -> Option<Self> {
         let (facts, managed) = reply.as_ref().ok()?;
         let holder = managed.cluster.as_ref();
         let is_ours = holder.is_some_and(|(id, _)| id == own.cluster.as_str());
@@ -78,23 +87,23 @@ impl Observed {
 }
 
 /// Whether the control plane of a cluster was ever begun: then every etcd member had data at that time.
-pub(super) fn is_formed(remembered: &Record, observed: &[Option<Observed>]) -> bool {
-    remembered.formed || observed.iter().flatten().any(|one| one.master)
+pub(crate) fn is_formed(remembered: &Record, present: &Presences) -> bool {
+    remembered.formed || present.values().any(|one| one.master)
 }
 
-/// Everything in a file that cannot be done to the cluster as it is. `versions` are left out while they are not known.
-/// `observed` is in the order of the file's machines, or empty before they were asked.
-pub(super) fn refusals(
+/// Everything in a file that cannot be done to the cluster as it is. `versions` are left out while they are not known, and
+/// nothing is `present` before the machines were asked.
+pub(crate) fn refusals(
     wanted: (&Cluster, Option<&Versions>),
     remembered: &Record,
-    observed: &[Option<Observed>],
+    present: &Presences,
 ) -> Vec<Finding> {
     let (cluster, versions) = wanted;
     let comparison = Comparison {
         cluster,
         claims: remembered.claims(),
-        observed,
-        formed: is_formed(remembered, observed),
+        present,
+        formed: is_formed(remembered, present),
     };
     // Of one that never was, what is left can be made into a cluster again.
     if remembered.removing && comparison.formed {
@@ -129,14 +138,14 @@ pub(super) fn refusals(
 struct Comparison<'a> {
     cluster: &'a Cluster,
     claims: &'a [Claim],
-    observed: &'a [Option<Observed>],
+    present: &'a Presences,
     formed: bool,
 }
 
 impl Comparison<'_> {
-    /// What the machine at this place of the file shows, where it was asked and answered.
-    fn shown(&self, place: usize) -> Option<&Observed> {
-        self.observed.get(place)?.as_ref()
+    /// What is present on a machine, where it was asked and answered.
+    fn shown(&self, machine: &Machine) -> Option<&Presence> {
+        self.present.get(&machine.name)
     }
 
     fn half_removed(&self) -> Finding {
@@ -150,11 +159,11 @@ impl Comparison<'_> {
 
     /// Machines of the cluster whose own record is gone while the rest is not.
     fn unrecorded(&self) -> Option<Finding> {
-        let machines = self.cluster.machines().iter().enumerate();
-        let lost = machines.filter(|(place, machine)| {
-            self.claim(machine).0.is_some() && self.shown(*place).is_some_and(|one| one.unrecorded)
+        let machines = self.cluster.machines().iter();
+        let lost = machines.filter(|machine| {
+            self.claim(machine).0.is_some() && self.shown(machine).is_some_and(|one| one.unrecorded)
         });
-        let lost: Vec<_> = lost.map(|(_, machine)| machine.name.to_string()).collect();
+        let lost: Vec<_> = lost.map(|machine| machine.name.to_string()).collect();
         (!lost.is_empty()).then(|| {
             refusal(
                 "record-lost",
@@ -221,16 +230,16 @@ impl Comparison<'_> {
     }
 
     /// The machines of a role are those that have it, once one of them has. `begun` tells whether a machine has.
-    fn role(&self, role: Role, begun: impl Fn(&Observed) -> bool) -> Vec<Finding> {
-        let settled = self.formed || self.observed.iter().flatten().any(&begun);
+    fn role(&self, role: Role, begun: impl Fn(&Presence) -> bool) -> Vec<Finding> {
+        let settled = self.formed || self.present.values().any(&begun);
         let (what, code) = match role {
             Role::Master => ("masters", "masters"),
             _ => ("etcd members", "etcd-members"),
         };
         let running = self.names_with(role);
         let (mut added, mut taken) = (Vec::new(), Vec::new());
-        for (place, machine) in self.cluster.machines().iter().enumerate() {
-            let shown = self.shown(place);
+        for machine in self.cluster.machines() {
+            let shown = self.shown(machine);
             let (claim, is_other) = self.claim(machine);
             let shows = shown.is_some_and(&begun);
             let has = shows || claim.is_some_and(|claim| claim.has(role));
@@ -281,12 +290,12 @@ impl Comparison<'_> {
             return None;
         }
         let (mut empty, mut others_may_have_data) = (Vec::new(), false);
-        for (place, machine) in self.cluster.machines().iter().enumerate() {
+        for machine in self.cluster.machines() {
             let is_member = |claim: &Claim| claim.has(Role::Etcd);
             if !machine.is(Role::Etcd) || !self.claim(machine).0.is_some_and(is_member) {
                 continue;
             }
-            match self.shown(place) {
+            match self.shown(machine) {
                 Some(shown) if !shown.etcd_data => empty.push(machine.name.to_string()),
                 _ => others_may_have_data = true,
             }
@@ -311,8 +320,8 @@ impl Comparison<'_> {
     /// Members whose data lies elsewhere than the file says: they would begin with an empty database.
     fn moved_data(&self) -> Vec<Finding> {
         let mut moved: Vec<(String, Vec<String>)> = Vec::new();
-        for (place, machine) in self.cluster.machines().iter().enumerate() {
-            let shown = self.shown(place);
+        for machine in self.cluster.machines() {
+            let shown = self.shown(machine);
             let found = shown.and_then(|one| one.etcd_directories.as_ref());
             let Some(found) = found.filter(|_| machine.is(Role::Etcd)) else {
                 continue;
@@ -344,9 +353,9 @@ impl Comparison<'_> {
     /// Nodes whose pods would all end at once, and begin anew in something else.
     fn other_runtime(&self) -> Option<Finding> {
         let wanted = self.cluster.runtime.kind;
-        let machines = self.cluster.machines().iter().enumerate();
-        let others = machines.filter_map(|(place, machine)| {
-            let found = self.shown(place)?.runtime?;
+        let machines = self.cluster.machines().iter();
+        let others = machines.filter_map(|machine| {
+            let found = self.shown(machine)?.runtime?;
             (self.formed && machine.is(Role::Worker) && found != wanted).then_some((machine, found))
         });
         let (machines, found): (Vec<_>, Vec<_>) = others
