@@ -133,3 +133,35 @@ impl Api {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_send<T: Send>(_: T) {}
+
+    /// Compiling is the test: controllers run many clusters on a runtime of several threads.
+    #[test]
+    fn an_api_and_its_futures_may_change_threads() {
+        #[expect(unused, reason = "only its types matter")]
+        fn futures(api: Api, drain: Drain, on_progress: OnProgress<'_>) {
+            let limit = Duration::ZERO;
+            is_send(api.apply(&[], true));
+            is_send(api.would_apply(&[], true));
+            is_send(api.ready(limit, on_progress));
+            is_send(api.node_ready("", limit, on_progress));
+            is_send(api.node_ready_now(""));
+            is_send(api.nodes());
+            is_send(api.has_node(""));
+            is_send(api.delete_node(""));
+            is_send(api.label_and_taint("", &[], &[]));
+            is_send(api.would_label_and_taint("", &[], &[]));
+            is_send(api.drain("", drain, on_progress));
+            is_send(api.rolled_out(Workload::DaemonSet, "", "", &[], limit, on_progress));
+            is_send(api.list_addon_objects(&[]));
+            is_send(api.would_prune_addons(&[]));
+            is_send(api.prune_addons(&[]));
+            is_send(api);
+        }
+    }
+}
