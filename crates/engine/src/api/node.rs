@@ -176,8 +176,11 @@ impl Api {
         Ok(self.find_node(name).await?.is_some())
     }
 
-    /// Whether the node is there and ready at this moment.
-    pub(super) async fn node_ready_now(&self, name: &str) -> Result<bool, Error> {
+    /// Whether the node is there and ready at this moment. Nothing is waited for: [`Api::node_ready`] does that.
+    ///
+    /// # Errors
+    /// When the API server cannot be asked.
+    pub async fn node_ready_now(&self, name: &str) -> Result<bool, Error> {
         let node = self.find_node(name).await?;
         Ok(node.is_some_and(|node| Node::from(node).is_ready()))
     }
