@@ -65,7 +65,7 @@ async fn the_next_request_connects_anew() {
 }
 
 #[tokio::test]
-async fn patience_ends() {
+async fn requests_are_not_repeated_for_ever() {
     let connector = faulty(&vec![Fault::Refuse; 100]);
     let mut api = Api::connect(access(connector.clone()).await).unwrap();
     api.retry_timeout = Duration::from_millis(500);
