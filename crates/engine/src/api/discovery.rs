@@ -65,12 +65,13 @@ impl Kinds {
     }
 
     fn add(&self, api_version: &str, resource: ApiResource, is_namespaced: bool) {
-        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (api_version.to_owned(), resource.kind.clone());
-        kinds.entry(key).or_insert(Kind {
+        let kind = Kind {
             resource,
             is_namespaced,
-        });
+        };
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds.entry(key).or_insert(kind);
     }
 }
 

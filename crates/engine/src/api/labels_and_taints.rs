@@ -109,75 +109,72 @@ fn patch(node: &v1::Node, labels: &[Label], taints: &[Taint]) -> Option<(Value, 
         .get(OWNED)
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    let labels: BTreeMap<_, _> = labels
-        .iter()
-        .map(|label| (&label.key, &label.value))
-        .collect();
     let taints: Vec<_> = taints.iter().map(taint_object).collect();
     let after = Owned {
-        labels: labels.keys().map(|key| (*key).clone()).collect(),
+        labels: labels.iter().map(|label| label.key.clone()).collect(),
         taints: taints.iter().map(identity).collect(),
     };
-    let mut fields = Vec::new();
-
-    // It was to leave, and stays after all. Somebody else may have let pods come again, and cordoned it another time.
+    let label_changes = label_changes(node.labels(), labels, &before);
     let spec = node.spec.clone().unwrap_or_default();
+    let taints_now = spec.taints.unwrap_or_default();
+    let taints = with_taints(&taints_now, taints, &before);
+    // It was to leave, and stays after all. Somebody else may have let pods come again, and cordoned it another time.
     let was_drained = node.annotations().contains_key(DRAINED);
     let uncordon = was_drained && spec.unschedulable == Some(true);
-    if uncordon {
-        fields.push("spec.unschedulable".into());
-    } else if was_drained {
-        fields.push(format!("metadata.annotations[{DRAINED}]"));
-    }
 
-    let wrong = labels
-        .iter()
-        .filter(|(key, value)| node.labels().get(**key) != Some(**value));
-    let unwanted = before.labels.difference(&after.labels);
-    let unwanted = unwanted.filter(|key| node.labels().contains_key(*key));
-    let label_patch: serde_json::Map<_, _> = wrong
-        .map(|(key, value)| ((*key).clone(), json!(value)))
-        .chain(unwanted.map(|key| (key.clone(), Value::Null)))
-        .collect();
-    let keys = label_patch.keys();
-    fields.extend(keys.map(|key| format!("metadata.labels[{key}]")));
-
-    let taints_before = spec.taints.unwrap_or_default();
-    let is_same = |one: &v1::Taint, other| identity(one) == identity(other);
-    let mut taints_after = Vec::new();
-    for taint in &taints_before {
-        let value = |taint: &v1::Taint| taint.value.clone().unwrap_or_default();
-        match taints.iter().find(|wanted| is_same(wanted, taint)) {
-            Some(wanted) if value(wanted) != value(taint) => taints_after.push(wanted.clone()),
-            None if before.taints.contains(&identity(taint)) => {}
-            _ => taints_after.push(taint.clone()),
-        }
-    }
-    let is_new = |wanted: &v1::Taint| !taints_before.iter().any(|taint| is_same(wanted, taint));
-    taints_after.extend(taints.into_iter().filter(is_new));
-    let taints_change = taints_after != taints_before;
-    if taints_change {
-        fields.push("spec.taints".into());
-    }
-    if fields.is_empty() && before == after {
-        return None;
-    }
-
+    let mut fields = Vec::new();
     let mut patch = json!({"metadata": {
         "resourceVersion": node.metadata.resource_version,
         "annotations": {OWNED: json!(after).to_string()},
-        "labels": label_patch,
     }});
-    if taints_change {
-        patch["spec"]["taints"] = json!(taints_after);
+    if was_drained {
+        patch["metadata"]["annotations"][DRAINED] = Value::Null;
+        fields.push(format!("metadata.annotations[{DRAINED}]"));
     }
     if uncordon {
         patch["spec"]["unschedulable"] = Value::Null;
+        fields = vec!["spec.unschedulable".into()];
     }
-    if was_drained {
-        patch["metadata"]["annotations"][DRAINED] = Value::Null;
+    let keys = label_changes.keys();
+    fields.extend(keys.map(|key| format!("metadata.labels[{key}]")));
+    patch["metadata"]["labels"] = json!(label_changes);
+    if taints != taints_now {
+        patch["spec"]["taints"] = json!(taints);
+        fields.push("spec.taints".into());
     }
-    Some((patch, fields))
+    (!fields.is_empty() || before != after).then_some((patch, fields))
+}
+
+/// The labels that have to be set, and those of ours that have to go.
+fn label_changes<'a>(
+    now: &BTreeMap<String, String>,
+    wanted: &'a [Label],
+    before: &'a Owned,
+) -> BTreeMap<&'a str, Option<&'a str>> {
+    let ours = before.labels.iter().map(|key| (key.as_str(), None));
+    let wanted = wanted
+        .iter()
+        .map(|label| (label.key.as_str(), Some(label.value.as_str())));
+    let mut changes: BTreeMap<_, _> = ours.chain(wanted).collect();
+    changes.retain(|key, value| now.get(*key).map(String::as_str) != *value);
+    changes
+}
+
+/// The taints that there are, with those that are wanted and without the others of ours.
+fn with_taints(now: &[v1::Taint], wanted: Vec<v1::Taint>, before: &Owned) -> Vec<v1::Taint> {
+    let value = |taint: &v1::Taint| taint.value.clone().unwrap_or_default();
+    let is_same = |one: &v1::Taint, other| identity(one) == identity(other);
+    let mut taints = Vec::new();
+    for taint in now {
+        match wanted.iter().find(|wanted| is_same(wanted, taint)) {
+            Some(wanted) if value(wanted) != value(taint) => taints.push(wanted.clone()),
+            None if before.taints.contains(&identity(taint)) => {}
+            _ => taints.push(taint.clone()),
+        }
+    }
+    let is_new = |wanted: &v1::Taint| !now.iter().any(|taint| is_same(wanted, taint));
+    taints.extend(wanted.into_iter().filter(is_new));
+    taints
 }
 
 #[cfg(test)]
