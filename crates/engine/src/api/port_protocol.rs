@@ -5,12 +5,12 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 /// Says TCP wherever a port of a built-in kind says nothing, which means the same.
-pub(super) fn said(object: &DynamicObject) -> Value {
+pub(super) fn with_protocols(object: &DynamicObject) -> Value {
     let mut object = json!(object);
     let kind = object["kind"].as_str().unwrap_or_default();
     let pod = match (object["apiVersion"].as_str().unwrap_or_default(), kind) {
         ("v1", "Service") => {
-            say(object.pointer_mut("/spec/ports"));
+            add_tcp(object.pointer_mut("/spec/ports"));
             return object;
         }
         ("v1", "Pod") => "/spec",
@@ -23,13 +23,13 @@ pub(super) fn said(object: &DynamicObject) -> Value {
     for containers in ["containers", "initContainers"] {
         let list = object.pointer_mut(&format!("{pod}/{containers}"));
         for container in list.and_then(Value::as_array_mut).into_iter().flatten() {
-            say(container.get_mut("ports"));
+            add_tcp(container.get_mut("ports"));
         }
     }
     object
 }
 
-fn say(ports: Option<&mut Value>) {
+fn add_tcp(ports: Option<&mut Value>) {
     let ports = ports.and_then(Value::as_array_mut).into_iter().flatten();
     for port in ports.filter_map(Value::as_object_mut) {
         let protocol = port.entry("protocol").or_insert(Value::Null);
@@ -45,8 +45,8 @@ mod tests {
 
     fn of(api_version: &str, kind: &str, spec: &Value) -> Value {
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
-        let mut said = said(&serde_json::from_value(object).unwrap());
-        said["spec"].take()
+        let object = serde_json::from_value(object).unwrap();
+        with_protocols(&object)["spec"].take()
     }
 
     #[test]

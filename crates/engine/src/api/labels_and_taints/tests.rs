@@ -1,4 +1,9 @@
 use super::*;
+use crate::api::Node;
+
+fn typed(node: &Value) -> v1::Node {
+    serde_json::from_value(node.clone()).unwrap()
+}
 
 fn label(text: &str) -> Label {
     Label::parse(text).unwrap()
@@ -27,16 +32,18 @@ fn merge(into: &mut Value, patch: &Value) {
 fn give(node: &mut Value, labels: &[&str], taints: &[&str]) -> Option<Vec<String>> {
     let labels: Vec<_> = labels.iter().map(|text| label(text)).collect();
     let taints: Vec<_> = taints.iter().map(|text| taint(text)).collect();
-    let (change, fields) = patch(node, &labels, &taints)?;
+    let (change, fields) = patch(&typed(node), &labels, &taints)?;
     merge(node, &change);
-    assert_eq!(patch(node, &labels, &taints), None, "once is enough");
+    assert_eq!(
+        patch(&typed(node), &labels, &taints),
+        None,
+        "once is enough"
+    );
     Some(fields)
 }
 
 fn seen(node: &Value) -> (Vec<String>, Vec<String>) {
-    let node: Node = serde_json::from_value::<v1::Node>(node.clone())
-        .unwrap()
-        .into();
+    let node = Node::from(typed(node));
     let labels = node
         .labels
         .iter()
