@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use hatchery_host::{facts::Facts, machine::Managed, operation::Operation, path::Word};
 use hatchery_spec::{
     Cluster,
-    cluster::{Machine, Role, RuntimeKind},
+    cluster::{Machine, Role},
     value::{Label, Taint},
 };
 use snafu::Snafu;
@@ -35,8 +35,8 @@ pub use self::{
 use crate::{
     api,
     components::{
-        NodeContext, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet,
-        load_balancer, machine, network, pods, rbac,
+        NodeContext, authority, coredns, kube_proxy, kubelet, load_balancer, machine, network,
+        pods, rbac, runtime,
     },
     package::Installation,
     resource::{self, Resource, Resources},
@@ -301,7 +301,7 @@ impl<'a> Maker<'a> {
     /// Nodes, and masters beside the first. A machine does one thing at a time, and a cluster can do without a second
     /// master for a while: images and kubelets come before it.
     fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
-        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
+        let versions = self.basis.versions;
         let up = self.api_server();
         for (place, node) in self.present(|node| node.is(Role::Worker)) {
             let own = Edges::on(
@@ -317,7 +317,7 @@ impl<'a> Maker<'a> {
                 node,
                 "runtime",
                 &needs,
-                &[network::resources, runtime(cluster)],
+                &[network::resources, runtime::resources],
             )?;
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
             let balancers = self.all("load-balancer", Role::LoadBalancer);
@@ -512,13 +512,5 @@ impl<'a> Maker<'a> {
             .into_iter()
             .flat_map(|(place, _)| self.of(owner, place))
             .collect()
-    }
-}
-
-fn runtime(cluster: &Cluster) -> Part {
-    match cluster.runtime.kind {
-        RuntimeKind::Containerd => containerd::resources,
-        RuntimeKind::Docker => docker::resources,
-        RuntimeKind::Isulad => isulad::resources,
     }
 }

@@ -35,6 +35,7 @@ pub mod keys;
 pub mod package_name;
 pub mod reading;
 pub mod resolve;
+pub mod runtimes;
 pub mod schema;
 pub mod source;
 pub mod template;

@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# Behind what each runtime says of itself: $runtimes, runtime_places, runtime_groups, runtime_namespaces and runtime_program.
 # around: what of the network, of runtimes and of plugins is there, a line each. What was there before a cluster is nobody's
 # but its owner's.
 variants() {
@@ -22,17 +23,6 @@ plugin_places() {
 plugin_parents() {
   printf '%s\n' /usr/libexec/kubernetes/kubelet-plugins/volume/exec /usr/libexec/kubernetes/kubelet-plugins/volume \
     /usr/libexec/kubernetes/kubelet-plugins /usr/libexec/kubernetes
-}
-# runtime_places RUNTIME: what it keeps in memory and does not take with it when it ends.
-runtime_places() {
-  case $1 in
-  containerd) printf '%s\n' /run/containerd /run/runc /run/nri ;;
-  docker)
-    printf '%s\n' /run/docker /run/docker.sock /run/docker.pid /run/dockershim.sock /run/cri-dockerd.sock \
-      /run/containerd /run/runc /run/nri
-    ;;
-  isulad) printf '%s\n' /run/isulad /run/isulad.sock /run/isulad.pid /run/isulad_image.sock /var/lib/lcr ;;
-  esac
 }
 # What is in places that several may use.
 runtime_parts() {
@@ -70,11 +60,15 @@ around() {
   {
     plugin_places
     plugin_parents
-    for runtime in containerd docker isulad; do runtime_places "$runtime"; done
+    for runtime in $runtimes; do runtime_places "$runtime"; done
     runtime_parts
   } | while IFS= read -r p; do [ ! -e "$p" ] && [ ! -h "$p" ] || echo "place $p"; done
   cut -d ' ' -f 2 /proc/self/mounts | sed 's/^/mount /'
-  for g in /sys/fs/cgroup/isulad /sys/fs/cgroup/*/isulad; do [ ! -d "$g" ] || echo "place $g"; done
+  for runtime in $runtimes; do
+    for name in $(runtime_groups "$runtime"); do
+      for g in "/sys/fs/cgroup/$name" /sys/fs/cgroup/*/"$name"; do [ ! -d "$g" ] || echo "place $g"; done
+    done
+  done
 }
 new() {
   ! grep -qxF -e "$1" "$mark"
@@ -123,7 +117,7 @@ shims() {
 }
 # remove_runtimes: what the cluster's own runtimes left in memory, when they have ended. What is in use is somebody else's.
 remove_runtimes() {
-  for runtime in containerd docker isulad; do
+  for runtime in $runtimes; do
     ours "$runtime" || continue
     runtime_places "$runtime" | while IFS= read -r p; do
       case $p in
@@ -135,7 +129,7 @@ remove_runtimes() {
 }
 alive() {
   systemctl -q is-active "$1.service" 2>/dev/null && return
-  case $1 in docker) runs dockerd ;; *) runs "$1" ;; esac
+  runs "$(runtime_program "$1")"
 }
 # remove_shared PLACE: what was the pods' in a place where others may have something too, and all of it where nobody has.
 remove_shared() {

@@ -7,12 +7,13 @@
 use hatchery_host::{facts::Unit, script::Identity};
 use hatchery_spec::{
     Cluster,
-    cluster::{Machine, Role, RuntimeKind},
+    cluster::{Machine, Role},
+    runtimes::RuntimeKind,
     value::Version,
 };
 
 use crate::{
-    components::{etcd::Directories, load_balancer},
+    components::{etcd::Directories, load_balancer, runtime},
     name_list::NameList,
     package::Release,
     preflight::{Finding, Reply, Severity},
@@ -34,17 +35,8 @@ pub(super) struct Observed {
     /// Something of a cluster runs or lies on it, and no record says whose it is.
     pub(super) unrecorded: bool,
     /// In what its pods run.
-    pub(super) runtime: Option<RuntimeKind>,
+    pub(super) runtime: Option<&'static RuntimeKind>,
 }
-
-/// By what of ours a runtime is known.
-const RUNTIMES: [(&str, &str, RuntimeKind); 4] = [
-    ("unit", "docker.service", RuntimeKind::Docker),
-    // One that was there before has its own unit.
-    ("script", "docker-settings", RuntimeKind::Docker),
-    ("unit", "isulad.service", RuntimeKind::Isulad),
-    ("unit", "containerd.service", RuntimeKind::Containerd),
-];
 
 impl Observed {
     /// What a machine's own record and its facts say; nothing where it did not answer.
@@ -56,10 +48,6 @@ impl Observed {
             let mut resources = managed.resources.iter();
             is_ours && resources.any(|one| one.kind == "unit" && one.name == name)
         };
-        let runtime = RUNTIMES.iter().find(|(kind, name, _)| {
-            let mut resources = managed.resources.iter();
-            resources.any(|one| one.kind == *kind && one.name == *name)
-        });
         let traces = &facts.kubernetes;
         let mut units = traces.units.values();
         let mut files = traces.configuration.iter();
@@ -72,7 +60,7 @@ impl Observed {
             etcd_directories: Directories::found(traces).filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
-            runtime: runtime.map(|(_, _, kind)| *kind).filter(|_| is_ours),
+            runtime: runtime::of_record(managed).filter(|_| is_ours),
         })
     }
 }
