@@ -14,6 +14,7 @@ pub(crate) mod kubelet;
 pub(crate) mod load_balancer;
 pub(crate) mod machine;
 pub(crate) mod network;
+pub(crate) mod network_plugin;
 pub(crate) mod pods;
 pub(crate) mod rbac;
 pub(crate) mod registry;

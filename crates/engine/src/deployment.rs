@@ -21,7 +21,7 @@ use self::comparison::Observed;
 pub use self::leaving::{known, leaving};
 use crate::{
     api,
-    components::network,
+    components::network_plugin,
     confinement::Launcher,
     fetch::Fetcher,
     package::{
@@ -373,7 +373,7 @@ async fn manifests(bundles: &Bundles, cluster: &Cluster) -> Result<Vec<Manifest>
         }
     }
     if problems.is_empty() {
-        problems.extend(network::lacks_manifest(cluster, &manifests));
+        problems.extend(network_plugin::lacks_manifest(cluster, &manifests));
     }
     if problems.is_empty() {
         Ok(manifests)

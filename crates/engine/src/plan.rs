@@ -36,7 +36,7 @@ use crate::{
     api,
     components::{
         NodeContext, authority, coredns, kube_proxy, kubelet, load_balancer, machine, network,
-        pods, rbac, runtime,
+        network_plugin, pods, rbac, runtime,
     },
     package::Installation,
     resource::{self, Resource, Resources},
@@ -346,16 +346,8 @@ impl<'a> Maker<'a> {
         self.api_ready = Some(ready);
         let mut own = vec![("access rights", rbac::manifest())];
         let user: Vec<_> = self.basis.manifests.to_vec();
-        let plugin = cluster.pods.plugin.as_ref();
-        // The user's own manifest of a plugin counts.
-        let has_own = user
-            .iter()
-            .any(|manifest| manifest.name.contains("flannel"));
-        if plugin.is_some_and(|plugin| plugin.name == "flannel" && plugin.manifest.is_none())
-            && !has_own
-        {
-            own.push(("pod network", network::flannel(cluster, self.basis.images)));
-        }
+        let network = network_plugin::built_in(cluster, &user, self.basis.images);
+        own.extend(network.map(|text| ("pod network", text)));
         own.push((
             "cluster DNS",
             coredns::manifest(cluster, versions, self.basis.images),
@@ -366,7 +358,7 @@ impl<'a> Maker<'a> {
         }
         for mut manifest in user {
             self.notes
-                .extend(network::fit(cluster, &mut manifest.objects));
+                .extend(network_plugin::fit(cluster, &mut manifest.objects));
             manifests.push((format!("addon {}", manifest.name), manifest));
         }
         let references = manifests.iter().flat_map(|(_, one)| one.references());

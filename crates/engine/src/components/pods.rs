@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hatchery_host::operation::Script;
 
-use super::{NodeContext, runtime};
+use super::{NodeContext, network_plugin, runtime};
 use crate::resource::{Error, Resources, word};
 
 /// On whose behalf the machine's pods are ended: before everything else is put back.
@@ -21,12 +21,14 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Lists what is there of networks, runtimes and plugins.
 fn around() -> String {
-    runtime::before() + include_str!("pods_before.sh")
+    let (runtimes, plugins) = (runtime::before(), network_plugin::before());
+    runtimes + &plugins + include_str!("pods_before.sh")
 }
 
 /// Ends pods; stands behind [`around`].
 fn end() -> String {
-    runtime::end() + include_str!("pods.sh")
+    let (runtimes, plugins) = (runtime::end(), network_plugin::end());
+    runtimes + &plugins + include_str!("pods.sh")
 }
 
 /// Lists what is there before the first package: a package may start its service at once. When everything that was

@@ -1,5 +1,5 @@
 # Ends all that the container runtime and the network left running, when a machine leaves its cluster.
-# Runs as root under `sh`, behind pods_before.sh and what each runtime says of its end, and may run again at any
+# Runs as root under `sh`, behind pods_before.sh and what each runtime and plugin says of its end, and may run again at any
 # time. $mark names the file with what `around` listed before the cluster came: of that nothing is touched, whatever it is
 # called.
 set -u
@@ -75,68 +75,45 @@ plugin_places | remove_new
 plugin_parents | while IFS= read -r p; do ! new "place $p" || rmdir "$p" 2>/dev/null; done
 
 # Devices of the network plugins, those of pods with the bridge that they are on.
-ip -o link show 2>/dev/null | awk '
+ip -o link show 2>/dev/null | awk -v plugins="^(kube-ipvs0[@:]|nodelocaldns[@:]|$plugin_links)" '
   { name = $2; sub(/[@:].*/, "", name) }
-  / master cni0 / || name ~ /^(cni0|flannel\.1|flannel-v6\.1|kube-ipvs0|nodelocaldns)$/ ||
-    name ~ /^(tunl0|vxlan\.calico|vxlan-v6\.calico|wireguard\.cali|wg-v6\.cali|bpfin\.cali|bpfout\.cali)$/ ||
-    (name ~ /^cali[0-9a-f]+$/ && length(name) == 15 && $2 ~ /@/) { print name }
+  / master cni0 / || name == "cni0" || $2 ~ plugins { print name }
 ' | while IFS= read -r link; do
   new "link $link" || continue
-  ip link delete "$link" 2>/dev/null && continue
-  # The first tunnel of its kind belongs to its module and goes with it.
-  # Others' tunnels would go with it too.
-  [ "$link" = tunl0 ] && [ "$(ip -o link show type ipip 2>/dev/null | grep -c .)" = 1 ] || continue
-  { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
+  ip link delete "$link" 2>/dev/null || plugins_link_stays "$link"
 done
-# One that was there before has only got an address.
-ip -o address show dev tunl0 2>/dev/null | awk '{ print $4 }' | while IFS= read -r address; do
-  ! new "address tunl0 $address" || ip address delete "$address" dev tunl0 2>/dev/null
-done
-# Routes of calico. Those of bird's number are another bird's while one runs.
-bird=
-for comm in /proc/[0-9]*/comm; do
-  IFS= read -r name 2>/dev/null <"$comm" || continue
-  case $name in bird | bird6) bird=1 ;; esac
-done
-routes | while read -r version protocol route; do
-  new "route $version $protocol $route" && [ "$bird$protocol" != 112 ] || continue
-  # shellcheck disable=SC2086 # the words of the route
-  ip "-$version" route delete $route proto "$protocol" 2>/dev/null
-done
-rules | while read -r version rule; do
-  # shellcheck disable=SC2086 # the words of the rule
-  ! new "rule $version $rule" || ip "-$version" rule delete priority 99 $rule 2>/dev/null
-done
+plugins_end
 
 # Chains of kube-proxy and of the plugins with the rules that lead there, in one transaction for each family.
 for v in $(variants); do
-  "$v-save" 2>/dev/null | awk -v v="$v" -v mark="$mark" '
+  "$v-save" 2>/dev/null | awk -v v="$v" -v mark="$mark" -v ours="^(KUBE-|CNI-|$plugin_chains)" \
+    -v comments="--comment \"($plugin_comments)" '
     BEGIN { while ((getline line < mark) > 0) known[line] = 1 }
     function drop() { sub(/^-A/, "-D"); print }
     /^\*/ { table = substr($1, 2); n = 0; split("", gone); print; next }
     /^:/ {
       name = substr($1, 2)
-      if (name ~ /^(KUBE-|FLANNEL-|CNI-|cali-)/ && !(("chain " v " " table " " name) in known)) { chains[++n] = name; gone[name] = 1 }
+      if (name ~ ours && !(("chain " v " " table " " name) in known)) { chains[++n] = name; gone[name] = 1 }
       next
     }
     /^-A/ {
       if ($2 in gone) next
       for (i = 3; i < NF; i++) if (($i == "-j" || $i == "-g") && ($(i + 1) in gone)) { drop(); next }
       # Rules of theirs in chains of the kernel.
-      if (/--comment "flanneld / || /--comment "cali:/) drop()
+      if ($0 ~ comments) drop()
       next
     }
     /^COMMIT/ { for (i = 1; i <= n; i++) print "-F " chains[i]; for (i = 1; i <= n; i++) print "-X " chains[i]; print }
   ' | "$v-restore" --noflush 2>/dev/null
 done
 for family in ip ip6; do
-  for table in kube-proxy calico; do
+  for table in kube-proxy $plugin_tables; do
     ! new "nft-table $family $table" || nft delete table "$family" "$table" 2>/dev/null
   done
 done
 # Sets of addresses, which no rule names any more: those of lists first, since they name others.
 for _ in 1 2; do
-  ipset list -n 2>/dev/null | grep -E '^(KUBE-|cali[46][0t])' | while IFS= read -r set; do
+  ipset list -n 2>/dev/null | grep -E "^(KUBE-|$plugin_sets)" | while IFS= read -r set; do
     ! new "ipset $set" || ipset destroy "$set" 2>/dev/null
   done
 done

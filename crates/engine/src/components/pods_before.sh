@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Behind what each runtime says of itself: $runtimes, runtime_places, runtime_groups, runtime_namespaces and runtime_program.
+# Behind what each runtime and plugin says of itself: $runtimes, runtime_places, runtime_groups, runtime_namespaces,
+# runtime_program, plugin_places and plugins_before.
 # around: what of the network, of runtimes and of plugins is there, a line each. What was there before a cluster is nobody's
 # but its owner's.
 variants() {
@@ -14,12 +15,7 @@ variants() {
     done
   done
 }
-# What plugins keep outside the directories of CNI: flannel's, and calico's with its driver for volumes.
-plugin_places() {
-  printf '%s\n' /run/flannel /run/calico /var/run/calico /var/lib/calico /var/log/calico /run/nodeagent /var/run/nodeagent \
-    /sys/fs/bpf/calico "$(plugin_parents | head -n 1)/nodeagent~uds"
-}
-# The directories above that, the innermost first. Others may have put something there too.
+# Directories above what plugins keep outside those of CNI, the innermost first. Others may have put something there too.
 plugin_parents() {
   printf '%s\n' /usr/libexec/kubernetes/kubelet-plugins/volume/exec /usr/libexec/kubernetes/kubelet-plugins/volume \
     /usr/libexec/kubernetes/kubelet-plugins /usr/libexec/kubernetes
@@ -29,21 +25,6 @@ runtime_parts() {
   printf '%s\n' /run/containerd/*/k8s.io /run/containerd/*/k8s.io/* /run/containerd/io.containerd.grpc.v1.cri/*/* \
     /run/containerd/*/moby /run/runc/*
 }
-# routes: those of calico's own number, and those of the bird that it brings. `ip` tells no number it was asked for.
-routes() {
-  for version in 4 6; do
-    for protocol in 80 12; do
-      ip "-$version" route show table all proto "$protocol" 2>/dev/null |
-        sed "s/ linkdown//;s/ dead//;s/ offload//;s/ *$//;s/^/$version $protocol /"
-    done
-  done
-}
-# The rule by which calico keeps what WireGuard has encrypted from going through it again.
-rules() {
-  for version in 4 6; do
-    ip "-$version" rule show 2>/dev/null | sed -n "s/^99:[[:space:]]*\(not from all fwmark 0x[0-9a-fx/]* lookup [0-9]*\) *$/$version \1/p"
-  done
-}
 around() {
   for v in $(variants); do
     "$v-save" 2>/dev/null | awk -v v="$v" '/^\*/ { t = substr($1, 2) } /^:/ { print "chain", v, t, substr($1, 2) }'
@@ -52,9 +33,7 @@ around() {
   nft list chains 2>/dev/null | awk '$1 == "table" { t = $2 " " $3 } $1 == "chain" { print "nft-chain", t, $2 }'
   ipset list -n 2>/dev/null | sed 's/^/ipset /'
   ip -o link show 2>/dev/null | awk '{ n = $2; sub(/[@:].*/, "", n); print "link", n }'
-  ip -o address show dev tunl0 2>/dev/null | awk '{ print "address tunl0", $4 }'
-  routes | sed 's/^/route /'
-  rules | sed 's/^/rule /'
+  plugins_before
   for n in /run/netns/* /run/docker/netns/*; do [ ! -e "$n" ] || echo "netns $n"; done
   ipvsadm -Sn 2>/dev/null | awk '$1 == "-A" { print "ipvs", $2, $3 }'
   {
