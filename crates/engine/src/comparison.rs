@@ -12,12 +12,13 @@ use std::collections::BTreeMap;
 use hatchery_host::{facts::Unit, script::Identity};
 use hatchery_spec::{
     Cluster,
-    cluster::{Machine, Role, RuntimeKind},
+    cluster::{Machine, Role},
+    runtimes::RuntimeKind,
     value::{Name, Version},
 };
 
 use crate::{
-    components::{etcd::Directories, load_balancer},
+    components::{etcd::Directories, load_balancer, runtime},
     finding::{Finding, Severity},
     name_list::NameList,
     package::Release,
@@ -40,17 +41,8 @@ pub(crate) struct Presence {
     /// Something of a cluster runs or lies on it, and no record says whose it is.
     pub(crate) unrecorded: bool,
     /// In what its pods run.
-    pub(crate) runtime: Option<RuntimeKind>,
+    pub(crate) runtime: Option<&'static RuntimeKind>,
 }
-
-/// By what of ours a runtime is known.
-const RUNTIMES: [(&str, &str, RuntimeKind); 4] = [
-    ("unit", "docker.service", RuntimeKind::Docker),
-    // One that was there before has its own unit.
-    ("script", "docker-settings", RuntimeKind::Docker),
-    ("unit", "isulad.service", RuntimeKind::Isulad),
-    ("unit", "containerd.service", RuntimeKind::Containerd),
-];
 
 /// What is present on the machines that answered.
 pub(crate) type Presences = BTreeMap<Name, Presence>;
@@ -65,10 +57,6 @@ impl Presence {
             let mut resources = managed.resources.iter();
             is_ours && resources.any(|one| one.kind == "unit" && one.name == name)
         };
-        let runtime = RUNTIMES.iter().find(|(kind, name, _)| {
-            let mut resources = managed.resources.iter();
-            resources.any(|one| one.kind == *kind && one.name == *name)
-        });
         let traces = &facts.kubernetes;
         let mut units = traces.units.values();
         let mut files = traces.configuration.iter();
@@ -81,7 +69,7 @@ impl Presence {
             etcd_directories: Directories::found(traces).filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
-            runtime: runtime.map(|(_, _, kind)| *kind).filter(|_| is_ours),
+            runtime: runtime::of_record(managed).filter(|_| is_ours),
         })
     }
 }

@@ -16,8 +16,7 @@ mod remove;
 
 use hatchery_host::operation::Operation;
 use hatchery_spec::{
-    Cluster,
-    cluster::{Machine, Role, RuntimeKind},
+    cluster::{Machine, Role},
     value::{Label, Name, Taint},
 };
 use snafu::Snafu;
@@ -34,8 +33,8 @@ pub use self::{
 use crate::{
     api,
     components::{
-        NodeContext, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet,
-        load_balancer, machine, network, pods, rbac,
+        NodeContext, authority, coredns, kube_proxy, kubelet, load_balancer, machine, network,
+        network_plugin, pods, rbac, runtime,
     },
     observed::{KUBELET, Observed},
     owner::Owner,
@@ -300,9 +299,7 @@ impl<'a> Maker<'a> {
     /// Nodes, and masters beside the first. A machine does one thing at a time, and a cluster can do without a second
     /// master for a while: images and kubelets come before it.
     fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
-        let Wanted {
-            cluster, versions, ..
-        } = self.wanted;
+        let versions = &self.wanted.versions;
         let up = self.api_server();
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
@@ -312,7 +309,7 @@ impl<'a> Maker<'a> {
             self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
             let needs = self.of(Owner::Pods, name);
-            let parts = [network::resources, runtime(cluster)];
+            let parts = [network::resources, runtime::resources];
             self.add(node, Owner::Runtime, &needs, &parts)?;
             self.in_turn(name);
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
@@ -355,16 +352,8 @@ impl<'a> Maker<'a> {
             .api_after("API ready", &up.needs, &up.after, ApiWork::Ready);
         self.api_ready = Some(ready);
         let mut own = vec![("access rights", rbac::manifest())];
-        let plugin = cluster.pods.plugin.as_ref();
-        // The user's own manifest of a plugin counts.
-        let has_own = user
-            .iter()
-            .any(|manifest| manifest.name.contains("flannel"));
-        if plugin.is_some_and(|plugin| plugin.name == "flannel" && plugin.manifest.is_none())
-            && !has_own
-        {
-            own.push(("pod network", network::flannel(cluster, images)));
-        }
+        let network = network_plugin::built_in(cluster, user, images);
+        own.extend(network.map(|text| ("pod network", text)));
         let dns = coredns::manifest(cluster, versions, images);
         own.push(("cluster DNS", dns));
         let mut manifests = Vec::new();
@@ -373,7 +362,7 @@ impl<'a> Maker<'a> {
         }
         for mut manifest in user.iter().cloned() {
             self.notes
-                .extend(network::fit(cluster, &mut manifest.objects));
+                .extend(network_plugin::fit(cluster, &mut manifest.objects));
             manifests.push((format!("addon {}", manifest.name), manifest));
         }
         let references = manifests.iter().flat_map(|(_, one)| one.references());
@@ -515,13 +504,5 @@ impl<'a> Maker<'a> {
             .into_iter()
             .flat_map(|node| self.of(owner, &node.name))
             .collect()
-    }
-}
-
-fn runtime(cluster: &Cluster) -> Component {
-    match cluster.runtime.kind {
-        RuntimeKind::Containerd => containerd::resources,
-        RuntimeKind::Docker => docker::resources,
-        RuntimeKind::Isulad => isulad::resources,
     }
 }

@@ -15,7 +15,7 @@ mod undo;
 
 use std::{sync::atomic::AtomicUsize, time::Instant};
 
-use futures::{FutureExt as _, StreamExt as _, future::LocalBoxFuture, stream::FuturesUnordered};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use hatchery_host::machine::Machine;
 use hatchery_spec::{Cluster, value::Name};
 use tokio::sync::{OnceCell, watch};
@@ -178,9 +178,8 @@ impl<'a> Run<'a> {
         let mut queue = Queue::new(plan, limits);
         self.begin(plan);
         let mut executed = Executed::default();
-        let mut running: FuturesUnordered<
-            LocalBoxFuture<'_, (usize, Result<Progress, TaskError>)>,
-        > = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'_, (usize, Result<Progress, TaskError>)>> =
+            FuturesUnordered::new();
         loop {
             if self.is_stopped() {
                 let left = queue.close();
@@ -197,7 +196,7 @@ impl<'a> Run<'a> {
                     }
                     Next::Begin { task, stage } => {
                         let work = async move { (task, self.task(plan, task, stage).await) };
-                        running.push(work.boxed_local());
+                        running.push(work.boxed());
                     }
                 }
             }

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use crate::cluster::{
     Component, Dialect, Item, Jump, KubeProxyMode, OpenPort, PackageList, Password, Role,
-    RuntimeKind,
 };
+use crate::runtimes::{self, RuntimeKind};
 use crate::source::{Span, Spanned};
 use crate::value::{
     AbsolutePath, Arch, Cidrs, DnsName, Endpoint, GoDuration, Host, HostKey, KeyPath, Label, Name,
@@ -195,7 +195,7 @@ pub struct Draft {
     /// What new etcd members must know.
     pub etcd_token: Field<String>,
     /// The container runtime.
-    pub runtime: Field<RuntimeKind>,
+    pub runtime: Field<&'static RuntimeKind>,
     /// Its socket.
     pub runtime_endpoint: Field<String>,
     /// Mirrors that are not said to be of a certain registry.
@@ -233,6 +233,11 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// The container runtime: the one that is named, or the usual one.
+    pub fn runtime_kind(&self) -> &'static RuntimeKind {
+        self.runtime.unwrap_or(runtimes::DEFAULT)
+    }
+
     /// A draft that says nothing.
     pub fn new(dialect: Dialect, file: Span, others_can_read: bool) -> Self {
         Self {

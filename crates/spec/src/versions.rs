@@ -3,8 +3,9 @@
 //! The one table of both: `check` asks it about what the deploy file says, the engine about what the packages turn out
 //! to be. Whoever needs to know whether a release can do something asks for a [`Feature`] and never compares numbers.
 
-use crate::cluster::{Cluster, Item, KubeProxyMode, Role, RuntimeKind};
+use crate::cluster::{Cluster, KubeProxyMode, Role};
 use crate::diagnostic::Severity;
+use crate::runtimes::RuntimeKind;
 use crate::value::Version;
 
 /// Something that only some versions of Kubernetes have.
@@ -86,9 +87,9 @@ pub struct Parts {
     /// The release of Kubernetes.
     pub kubernetes: Version,
     /// The container runtime.
-    pub runtime: RuntimeKind,
-    /// Whether cri-dockerd stands between the kubelet and docker.
-    pub docker_bridge: bool,
+    pub runtime: &'static RuntimeKind,
+    /// Whether the runtime's [adapter](RuntimeKind::adapter) is there.
+    pub runtime_adapter: bool,
     /// kube-proxy's mode.
     pub proxy_mode: KubeProxyMode,
     /// Whether pods or Services have addresses of both families.
@@ -104,12 +105,12 @@ pub struct Parts {
 impl Parts {
     /// What a deploy file says, for this release; versions that only packages tell are unknown.
     pub fn of_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
-        let endpoint = cluster.runtime.endpoint.as_deref();
+        let runtime = cluster.runtime.kind;
         Self {
             kubernetes,
-            runtime: cluster.runtime.kind,
-            docker_bridge: is_docker_bridge(endpoint)
-                || brings_docker_bridge(cluster.packages.for_role(Role::Worker)),
+            runtime,
+            runtime_adapter: runtime.is_adapter(cluster.runtime.endpoint.as_deref())
+                || runtime.brings_adapter(cluster.packages.for_role(Role::Worker)),
             proxy_mode: cluster.kube_proxy.mode,
             dual_stack: cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual(),
             containerd: None,
@@ -153,94 +154,73 @@ pub struct Conflict {
     pub remedy: &'static str,
 }
 
-/// Everything among these parts that does not go together.
-pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
-    let kubernetes = parts.kubernetes;
-    let mut found = Vec::new();
-    let mut error = |subject, code, message: String, remedy| {
-        found.push(Conflict {
+impl Conflict {
+    /// One with which the cluster cannot be made.
+    pub(crate) fn error(
+        subject: Subject,
+        code: &'static str,
+        message: String,
+        remedy: &'static str,
+    ) -> Self {
+        Self {
             subject,
             severity: Severity::Error,
             code,
             message,
             remedy,
-        });
-    };
+        }
+    }
+}
+
+/// Everything among these parts that does not go together.
+pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
+    let kubernetes = parts.kubernetes;
+    let mut found = Vec::new();
     if kubernetes.minor < Version::OLDEST.minor {
-        error(
+        found.push(Conflict::error(
             Subject::Kubernetes,
             "version-too-old",
             format!("Kubernetes {kubernetes} is too old"),
             "use 1.20 or later",
-        );
+        ));
     }
-    if parts.runtime == RuntimeKind::Docker
-        && !has(kubernetes, Feature::Dockershim)
-        && !parts.docker_bridge
-    {
-        error(
-            Subject::Runtime,
-            "runtime-gone",
-            format!("Kubernetes {kubernetes} does not work with docker by itself"),
-            "use runtime: containerd or isulad, or add cri-dockerd to the container packages; where it runs already, set \
-             runtime-endpoint: unix:///run/cri-dockerd.sock",
-        );
-    }
-    if let (RuntimeKind::Containerd, Some((major, minor))) = (parts.runtime, parts.containerd) {
-        let message =
-            format!("containerd {major}.{minor} does not work with Kubernetes {kubernetes}");
-        if major >= 2 && !has(kubernetes, Feature::RuntimeInterfaceV1) {
-            error(
-                Subject::Containerd,
-                "version-mismatch",
-                message,
-                "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later",
-            );
-        } else if (major, minor) < (1, 6) && has(kubernetes, Feature::OnlyRuntimeInterfaceV1) {
-            error(
-                Subject::Containerd,
-                "version-mismatch",
-                message,
-                "use containerd 1.6 or later",
-            );
-        }
-    }
+    found.extend(parts.runtime.conflict(parts));
     if parts.proxy_mode == KubeProxyMode::Nftables && !has(kubernetes, Feature::NftablesProxy) {
-        error(
+        found.push(Conflict::error(
             Subject::ProxyMode,
             "version-too-old",
             format!("kube-proxy of Kubernetes {kubernetes} does not use nftables by default"),
             "use iptables or ipvs, or Kubernetes 1.31 or later",
-        );
+        ));
     }
     if parts.dual_stack && !has(kubernetes, Feature::DualStack) {
-        error(
+        found.push(Conflict::error(
             Subject::Networks,
             "version-too-old",
             format!("Kubernetes {kubernetes} has no dual-stack that is on by default"),
             "give one network each, or use Kubernetes 1.21 or later (1.23 for stable dual-stack)",
-        );
+        ));
     }
     if parts.coredns.is_some_and(|coredns| coredns >= (1, 11))
         && !has(kubernetes, Feature::EndpointSlices)
     {
         let (major, minor) = parts.coredns.unwrap_or_default();
-        error(
+        found.push(Conflict::error(
             Subject::CoreDns,
             "version-mismatch",
             format!("CoreDNS {major}.{minor} does not work with Kubernetes {kubernetes}"),
             "use CoreDNS 1.8 to 1.10, or Kubernetes 1.21 or later",
-        );
+        ));
     }
     if let Some((major, minor)) = parts.etcd
         && (major, minor) < (3, 4)
     {
-        error(
+        found.push(Conflict::error(
             Subject::Etcd,
             "version-mismatch",
             format!("etcd {major}.{minor} is too old for Kubernetes {kubernetes}"),
             "use etcd 3.4 or later",
-        );
+        ));
     }
     if parts.dual_stack
         && has(kubernetes, Feature::DualStack)
@@ -255,25 +235,6 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         });
     }
     found
-}
-
-/// The program that lets a kubelet without dockershim use docker.
-pub const DOCKER_BRIDGE: &str = "cri-dockerd";
-
-/// Whether a socket is that of cri-dockerd, which says that the user runs it.
-pub fn is_docker_bridge(endpoint: Option<&str>) -> bool {
-    endpoint.is_some_and(|socket| socket.contains(DOCKER_BRIDGE))
-}
-
-/// Whether the workers' lists install cri-dockerd.
-pub fn brings_docker_bridge<'a>(items: impl IntoIterator<Item = &'a Item>) -> bool {
-    items.into_iter().any(|item| match item {
-        Item::Repo { name }
-        | Item::Pkg { name }
-        | Item::Bin { name, .. }
-        | Item::Binary { name, .. } => name == DOCKER_BRIDGE,
-        _ => false,
-    })
 }
 
 #[cfg(test)]

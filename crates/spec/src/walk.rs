@@ -202,6 +202,15 @@ fn distance(from: &str, to: &str) -> usize {
     last[to.len()]
 }
 
+/// `a, b or c`.
+pub(crate) fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [words @ .., last] => format!("{} or {last}", words.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

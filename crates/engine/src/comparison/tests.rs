@@ -1,12 +1,7 @@
 //! Files against clusters that are there: what may change, and what is refused.
 
 use hatchery_host::{facts::EtcdDirectories, machine::Managed};
-use hatchery_spec::{
-    Cluster, Input,
-    cluster::{Role, RuntimeKind},
-    read,
-    value::Version,
-};
+use hatchery_spec::{Cluster, Input, cluster::Role, read, runtimes, value::Version};
 use proptest::prelude::*;
 use time::OffsetDateTime;
 
@@ -142,10 +137,8 @@ fn the_runtime_of_a_cluster_stays() {
     }
     record.formed = true;
     assert_eq!(found(&record, &observed), [""; 0]);
-    let other = match wanted {
-        RuntimeKind::Containerd => RuntimeKind::Docker,
-        _ => RuntimeKind::Containerd,
-    };
+    let mut all = runtimes::ALL.into_iter();
+    let other = all.find(|kind| *kind != wanted).unwrap();
     for machine in observed.iter_mut().flatten() {
         machine.runtime = Some(other);
     }

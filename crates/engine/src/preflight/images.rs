@@ -8,21 +8,17 @@ use std::{
 };
 
 use futures::future::join_all;
-use hatchery_host::{
-    facts::{Facts, RuntimeKind as Found},
-    machine::Machine,
-    transport,
-};
+use hatchery_host::{facts::Facts, machine::Machine, transport};
 use hatchery_spec::{
     Cluster,
-    cluster::{DOCKER_HUB, Item, Machine as Node, Role, RuntimeKind},
+    cluster::{DOCKER_HUB, Item, Machine as Node, Role},
     value::{Arch, Name},
 };
 use serde_json::Value;
 
 use crate::{
     api_access::Machines,
-    components::registry,
+    components::{registry, runtime},
     finding::{Finding, Severity},
     name_list::NameList,
     observed::Observed,
@@ -98,16 +94,12 @@ pub(crate) async fn check(
 
 /// Whether the runtime can have mirrors of a registry.
 fn has_mirrors(cluster: &Cluster, registry: &str) -> bool {
-    registry == DOCKER_HUB || cluster.runtime.kind == RuntimeKind::Containerd
+    registry == DOCKER_HUB || cluster.runtime.kind.mirrors_any_registry
 }
 
 /// Whether images may come to a machine in a way that cannot be told beforehand.
 fn has_own_ways(cluster: &Cluster, node: &Node, facts: &Facts) -> bool {
-    let wanted = match cluster.runtime.kind {
-        RuntimeKind::Containerd => Found::Containerd,
-        RuntimeKind::Docker => Found::Docker,
-        RuntimeKind::Isulad => Found::Isulad,
-    };
+    let wanted = runtime::of(cluster).found();
     let mut runtimes = facts.runtimes.iter();
     let mut roles = node.roles.iter();
     let is_script = |item: &Item| matches!(item, Item::Shell { .. });

@@ -7,7 +7,7 @@ use hatchery_spec::{Cluster, value::Name};
 use crate::{
     api,
     api_access::Machines,
-    components::network,
+    components::network_plugin,
     fetch::Fetcher,
     observed::Observed,
     package::{
@@ -108,7 +108,7 @@ impl Opened {
             }
         }
         if problems.is_empty() {
-            problems.extend(network::lacks_manifest(cluster, &manifests));
+            problems.extend(network_plugin::lacks_manifest(cluster, &manifests));
         }
         match problems.is_empty() {
             true => Ok(manifests),

@@ -8,6 +8,7 @@ use hatchery_engine::{
 };
 use hatchery_host::{
     content::{Content, Hash},
+    facts::Address,
     machine::{Managed, ManagedResource},
     operation::{Access, File, Operation},
     path::MachinePath,
@@ -308,4 +309,53 @@ fn a_role_that_is_taken_takes_its_things_along() {
     let moved = FILE.replace("lb, ip: 192.168.0.9", "lb2, ip: 192.168.0.8");
     let plan = edited(FILE, &moved);
     assert!(needs(&plan, "lb: leave").contains(&"lb2: load-balancer".to_owned()));
+}
+
+/// Whether everything that a plan makes of a machine, and every file on it, is the same in both.
+fn is_unchanged(name: &str, before: &Plan, after: &Plan) -> bool {
+    let of = |plan: &Plan| {
+        let tasks = plan.tasks.iter();
+        let own = tasks.filter(|task| task.title.starts_with(&format!("{name}: ")));
+        let resources: Vec<_> = own
+            .map(|task| (task.title.clone(), text::one(task)))
+            .collect();
+        let files = text::rendered(plan).into_iter();
+        let files: Vec<_> = files
+            .filter(|file| file.name.starts_with(&format!("{name}:")))
+            .collect();
+        assert!(!resources.is_empty() && !files.is_empty());
+        (resources, files)
+    };
+    of(before) == of(after)
+}
+
+#[test]
+fn a_worker_more_changes_nothing_on_masters_of_its_subnet() {
+    let file = FILE.replace(
+        "masters: [{name: m0, ip: 192.168.0.1}]",
+        "masters: [{name: m0, ip: 192.168.0.1}, {name: m1, ip: 192.168.0.2}]",
+    );
+    let mut facts = ground::real_machine();
+    let interface = facts.interfaces.as_mut().and_then(|all| all.last_mut());
+    interface.unwrap().addresses = vec![Address {
+        address: "192.168.0.1".parse().unwrap(),
+        prefix: 24,
+    }];
+    let plan = |file: &str| {
+        let versions = ground::versions("1.37.0");
+        ground::plan(&ground::cluster(file), &versions, &facts)
+    };
+    let with = |address: &str| {
+        let last = "- {name: w1, ip: 192.168.0.5}\n";
+        plan(&file.replace(last, &format!("{last}- {{name: w2, ip: {address}}}\n")))
+    };
+    let before = plan(&file);
+    let inside = with("192.168.0.6");
+    assert!(inside.tasks.iter().any(|task| task.to_string() == "w2: worker"));
+    // CoreDNS runs as a service there, and has to let those from elsewhere in.
+    let outside = with("192.168.1.6");
+    for master in ["m0", "m1"] {
+        assert!(is_unchanged(master, &before, &inside), "{master}");
+        assert!(!is_unchanged(master, &before, &outside), "{master}");
+    }
 }

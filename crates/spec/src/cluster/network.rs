@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use crate::network_plugins::NetworkPluginKind;
 use crate::value::{AbsolutePath, Cidrs, DnsName};
 
 /// The addresses of Services.
@@ -34,6 +35,13 @@ pub struct NetworkPlugin {
     pub name: String,
     /// Its manifest: a path on the masters, found in the archive. Without one it is looked for by the plugin's name.
     pub manifest: Option<AbsolutePath>,
+}
+
+impl NetworkPlugin {
+    /// What is known of it.
+    pub fn kind(&self) -> &'static NetworkPluginKind {
+        NetworkPluginKind::called(&self.name)
+    }
 }
 
 /// The cluster's own DNS.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
+use crate::runtimes::RuntimeKind;
 use crate::value::{AbsolutePath, DnsName, GoDuration, KeyPath, Port};
 
 /// The API server.
@@ -41,7 +42,7 @@ pub struct Etcd {
 #[non_exhaustive]
 pub struct Runtime {
     /// Which.
-    pub kind: RuntimeKind,
+    pub kind: &'static RuntimeKind,
     /// Its CRI socket; docker has none of its own.
     pub endpoint: Option<String>,
     /// Where images come from.
@@ -52,38 +53,6 @@ pub struct Runtime {
     pub cni_bin_dirs: Vec<AbsolutePath>,
     /// Whether a runtime that a machine already uses for something else may be shared with it.
     pub allow_existing: bool,
-}
-
-/// Which runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuntimeKind {
-    /// Docker.
-    Docker,
-    /// iSulad.
-    Isulad,
-    /// containerd.
-    Containerd,
-}
-
-impl RuntimeKind {
-    /// In a sentence.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Isulad => "iSulad",
-            Self::Containerd => "containerd",
-        }
-    }
-
-    /// Where its CRI socket usually is.
-    pub fn usual_endpoint(self) -> Option<&'static str> {
-        match self {
-            Self::Docker => None,
-            Self::Isulad => Some("unix:///var/run/isulad.sock"),
-            Self::Containerd => Some("unix:///run/containerd/containerd.sock"),
-        }
-    }
 }
 
 /// Where images come from.

@@ -1,7 +1,7 @@
 //! The table itself.
 
-use super::KeyInfo;
 use super::Origin::{self, Both, Classic, Current, New};
+use super::{KeyInfo, RUNTIME, RUNTIME_PACKAGES};
 
 /// Every key there is, section by section.
 #[rustfmt::skip]
@@ -39,7 +39,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("", "network-plugin", Both, "cni", "cni", "!", "Only cni is accepted: Kubernetes knows no other kind any more."),
     key("", "cni-bin-dir", Both, "absolute paths, comma separated", "/opt/cni/bin; in the manual's dialect /usr/libexec/cni", "/runtime/cni_bin_dirs", "Where CNI plugins are on the machines."),
     key("", "enable-kubelet-serving", Current, "true or false", "true", "/kubelet/serving_certificate", "Whether kubelets serve with certificates of the cluster's authority, which the API server then verifies."),
-    key("", "runtime", Both, "docker, isulad or containerd", "docker", "/runtime/kind", "The container runtime; capitals do not matter."),
+    key("", "runtime", Both, RUNTIME, "docker", "/runtime/kind", "The container runtime; capitals do not matter."),
     key("", "runtime-endpoint", Current, "unix:// address", "the runtime's usual socket", "/runtime/endpoint", "The runtime's CRI socket."),
     key("", "allow-existing-runtime", New, "true or false", "false", "/runtime/allow_existing", "Whether machines may be used whose docker or containerd is in use already: its settings are kept and completed, and its containers are left alone."),
     key("", "registry-mirrors", Both, "list of registries, or registries with lists", "none", "/runtime/registries/mirrors", "Mirrors that are asked first. A list is for docker.io and, with containerd, for k8s.gcr.io or registry.k8s.io where the pause image comes from there; registries by name, as in {quay.io: [https://mirror.example]}, need containerd."),
@@ -104,7 +104,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("install", "network", Current, "list of packages", "containernetworking-plugins", "/packages/lists/network", "CNI plugins, for workers."),
     key("install", "etcd", Current, "list of packages", "etcd", "/packages/lists/etcd", "What etcd members get."),
     key("install", "loadbalance", Current, "list of packages", "nginx", "/packages/lists/loadbalance", "What the load balancer gets."),
-    key("install", "container", Current, "list of packages", "docker-engine, iSulad or containerd, as runtime says", "/packages/lists/container", "The container runtime, for workers."),
+    key("install", "container", Current, "list of packages", RUNTIME_PACKAGES, "/packages/lists/container", "The container runtime, for workers."),
     key("install", "image", Current, "list of packages", "none", "/packages/lists/image", "Images to load on workers."),
     key("install", "dns", Current, "list of packages", "coredns", "/packages/lists/dns", "CoreDNS as a service, for masters; left out when it runs in pods."),
     key("install", "addition", Current, "section", "none", "/packages/lists", "What else each role gets."),

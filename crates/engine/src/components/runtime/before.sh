@@ -1,5 +1,5 @@
 # What is in the runtimes before a cluster comes. $lines is what was found out about whom they serve, $use the file that
-# keeps it, $settings that for docker's settings. Runs as root under `sh` behind containerd_list.sh, and may run again until
+# keeps it, $settings that for docker's settings. Runs as root under `sh` behind containerd/list.sh, and may run again until
 # $use is there.
 set -u
 umask 077

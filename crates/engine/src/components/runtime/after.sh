@@ -1,6 +1,6 @@
 # Takes what came with a cluster out of runtimes that were there before it, and lets their owners have them again. Runs as
-# root under `sh` behind docker_restart.sh and containerd_list.sh, when the pods have ended and files are as they were; may run
-# again at any time. What was there before was written down by runtime_before.sh; $mark tells which runtimes the pods ran in.
+# root under `sh` behind docker/restart.sh and containerd/list.sh, when the pods have ended and files are as they were; may run
+# again at any time. What was there before was written down by before.sh; $mark tells which runtimes the pods ran in.
 set -u
 at=${use%/*}
 [ -e "$use" ] || exit 0

@@ -2,34 +2,82 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use hatchery_host::{
+    facts::{RuntimeKind as Found, RuntimeUse},
+    operation::ImageStore,
+};
 use hatchery_spec::{
     cluster::{Component, DOCKER_HUB},
     value::AbsolutePath,
 };
 
-use super::{NodeContext, registry, runtime_before};
+use super::{Runtime, before};
 use crate::{
     arguments::{Flags, systemd_word},
+    components::{NodeContext, registry},
     resource::{Error, Resources},
     unit_file::Service,
 };
 
 const CONFIGURATION: &str = "/etc/containerd/config.toml";
+const DATA: &str = "/var/lib/containerd";
 const REGISTRIES: &str = "/etc/containerd/certs.d";
 /// Where manifests of network plugins put theirs.
 const MANIFESTS_DIR: &str = "/opt/cni/bin";
 
-pub(crate) fn resources(
-    node_context: &NodeContext<'_>,
-    resources: &mut Resources,
-) -> Result<(), Error> {
-    runtime_before::resources(node_context, resources)?;
+pub(super) struct Containerd;
+
+impl Runtime for Containerd {
+    fn name(&self) -> &'static str {
+        "containerd"
+    }
+
+    fn found(&self) -> Found {
+        Found::Containerd
+    }
+
+    fn unit(&self) -> &'static str {
+        "containerd.service"
+    }
+
+    fn configuration(&self) -> &'static str {
+        CONFIGURATION
+    }
+
+    fn data(&self) -> &'static str {
+        DATA
+    }
+
+    fn store(&self) -> ImageStore {
+        ImageStore::Containerd
+    }
+
+    fn resources(&self, node_context: &NodeContext<'_>, all: &mut Resources) -> Result<(), Error> {
+        resources(node_context, all)
+    }
+
+    fn uses(&self, before: &RuntimeUse) -> Option<String> {
+        let uses = before.uses_containerd();
+        uses.then(|| super::containers(before.containerd_containers))
+    }
+
+    fn places(&self) -> &'static [&'static str] {
+        &["/run/containerd", "/run/runc", "/run/nri"]
+    }
+
+    fn end(&self) -> &'static str {
+        include_str!("containerd/end.sh")
+    }
+}
+
+fn resources(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
+    before::resources(node_context, resources)?;
     resources.file(CONFIGURATION, 0o644, configuration(node_context))?;
     for (path, text) in registries(node_context) {
         resources.file(&path, 0o644, text)?;
     }
     // Releases that are no longer open to others' eyes insist on it; the older ones leave it.
-    resources.own_directory("/var/lib/containerd", 0o700)?;
+    resources.own_directory(DATA, 0o700)?;
     resources.own_directory("/opt/containerd", 0o711)?;
     if let Some(endpoint) = &node_context.cluster.runtime.endpoint {
         resources.file(

@@ -6,32 +6,34 @@ use std::time::Duration;
 
 use hatchery_host::{
     content::Hash,
-    facts::{DOCKER_SETTINGS, RUNTIME_USE},
+    facts::{DOCKER_SETTINGS, RUNTIME_USE, RuntimeUse},
     operation::Script,
 };
 use hatchery_spec::cluster::{Arguments, Component};
 use serde_json::{Map, Value, json};
 
-use super::{
-    NodeContext,
-    docker::{CONFIGURATION, registries, setting},
+use super::{CONFIGURATION, registries, setting};
+use crate::{
+    components::{NodeContext, runtime::containers},
+    resource::{Error, Resources, word},
 };
-use crate::resource::{Error, Resources, word};
 
+/// The script that has docker read its settings.
+pub(super) const SETTINGS: &str = "docker-settings";
 const DRIVER: &str = "native.cgroupdriver=";
 
 /// Whether the cluster shares docker with somebody, by the user's word.
-pub(crate) fn is_shared(node_context: &NodeContext<'_>) -> bool {
+pub(super) fn is_shared(node_context: &NodeContext<'_>) -> bool {
     node_context.cluster.runtime.allow_existing && node_context.facts.runtime_use.uses_docker()
 }
 
 /// Whether the docker that is shared has a unit of its own.
-pub(crate) fn has_own_unit(node_context: &NodeContext<'_>) -> bool {
+pub(super) fn has_own_unit(node_context: &NodeContext<'_>) -> bool {
     is_shared(node_context) && node_context.facts.runtime_use.docker.unit
 }
 
 /// Who makes control groups, where the user has said so.
-pub(crate) fn driver(node_context: &NodeContext<'_>) -> Option<&'static str> {
+pub(super) fn driver(node_context: &NodeContext<'_>) -> Option<&'static str> {
     if !is_shared(node_context) {
         return None;
     }
@@ -49,7 +51,7 @@ pub(crate) fn driver(node_context: &NodeContext<'_>) -> Option<&'static str> {
 }
 
 /// What a docker with a unit of its own needs.
-pub(crate) fn resources(
+pub(super) fn resources(
     node_context: &NodeContext<'_>,
     resources: &mut Resources,
 ) -> Result<(), Error> {
@@ -59,12 +61,12 @@ pub(crate) fn resources(
     resources.file(CONFIGURATION, 0o600, wanted)?;
     let names = format!("use={RUNTIME_USE}\nsettings={DOCKER_SETTINGS}\n");
     resources.script(Script {
-        name: word("docker-settings")?,
+        name: word(SETTINGS)?,
         check: format!("systemctl -q is-active docker.service && {loaded}"),
         apply: format!(
             "{names}{}{}",
-            include_str!("docker_restart.sh"),
-            include_str!("docker_load.sh")
+            include_str!("restart.sh"),
+            include_str!("load.sh")
         ),
         // Done when all of the runtime is undone: by then the settings are the user's.
         undo: String::new(),
@@ -97,11 +99,35 @@ fn theirs(node_context: &NodeContext<'_>) -> Map<String, Value> {
     text.and_then(|text| parse(text).ok()).unwrap_or_default()
 }
 
+/// What docker was used for.
+pub(super) fn uses(before: &RuntimeUse) -> Option<String> {
+    if !before.uses_docker() {
+        return None;
+    }
+    let mut uses = Vec::new();
+    if before.docker.containers > 0 {
+        uses.push(containers(before.docker.containers));
+    }
+    if before.docker.settings {
+        uses.push(format!("settings in {CONFIGURATION}"));
+    }
+    Some(uses.join(", "))
+}
+
+/// Why the user's settings cannot be completed.
+pub(super) fn unreadable(before: &RuntimeUse) -> Option<String> {
+    match (before.docker.settings, &before.docker.settings_text) {
+        (true, None) => Some("it cannot be read".to_owned()),
+        (_, Some(text)) => parse(text).err(),
+        (false, None) => None,
+    }
+}
+
 /// Reads a `daemon.json`; docker takes an empty one too.
 ///
 /// # Errors
 /// Why it is none.
-pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, String> {
+fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -109,7 +135,7 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// The user's settings with what the cluster needs beside them.
-pub(crate) fn configuration(node_context: &NodeContext<'_>) -> String {
+pub(super) fn configuration(node_context: &NodeContext<'_>) -> String {
     let before = &node_context.facts.runtime_use.docker;
     let mut settings = theirs(node_context);
     if before.containers == 0 && !before.unit {
@@ -202,7 +228,7 @@ fn argument(settings: &mut Map<String, Value>, name: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::{docker, trial::Trial};
+    use crate::components::{runtime, trial::Trial};
 
     const THEIRS: &str = r#"{"data-root": "/srv/docker", "bip": "172.30.0.1/16", "exec-opts": ["native.cgroupdriver=cgroupfs", "isolation=x"],
         "registry-mirrors": ["https://theirs.example"], "log-driver": "journald"}"#;
@@ -248,14 +274,14 @@ mod tests {
     #[test]
     fn the_unit_and_the_data_are_theirs() {
         let mut trial = trial("allow-existing-runtime: true");
-        let paths: Vec<_> = trial.paths(docker::resources).collect();
+        let paths: Vec<_> = trial.paths(runtime::resources).collect();
         for path in ["/etc/systemd/system/docker.service", "/var/lib/docker"] {
             assert!(!paths.contains(&path.to_owned()), "{paths:?}");
         }
         // Where there are but settings, docker is ours and the settings are kept.
         trial.facts.runtime_use.docker.unit = false;
         trial.facts.runtime_use.docker.containers = 0;
-        let paths: Vec<_> = trial.paths(docker::resources).collect();
+        let paths: Vec<_> = trial.paths(runtime::resources).collect();
         assert!(paths.contains(&"/etc/systemd/system/docker.service".to_owned()));
         let settings = merged(&trial);
         assert_eq!(settings["data-root"], "/srv/docker");

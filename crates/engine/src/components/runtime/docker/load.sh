@@ -1,5 +1,5 @@
 # Has a docker that was there before read the settings that were merged into its own. Runs as root under `sh` behind
-# docker_restart.sh; $use and $settings are those of runtime_before.sh.
+# docker/restart.sh; $use and $settings are those of before.sh.
 set -u
 at=${use%/*}
 [ -e "$at/docker-was" ] || systemctl is-active docker.service >"$at/docker-was" 2>/dev/null

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What ran in docker when it was restarted, until all of it runs again. $use is that of runtime_before.sh.
+# What ran in docker when it was restarted, until all of it runs again. $use is that of before.sh.
 running=${use%/*}/docker-running
 # start_again: those of the list that do not run are started. Of the others docker has removed some by itself (`--rm`), and
 # pods are the kubelet's.

@@ -10,11 +10,13 @@ use hatchery_host::{
     operation::Script,
 };
 
-use super::{NodeContext, pods};
-use crate::resource::{Error, Resources, word};
+use crate::{
+    components::{NodeContext, pods},
+    resource::{Error, Resources, word},
+};
 
 /// The record is made before anything of the runtime is changed; when it is undone, everything else of it is as it was.
-pub(crate) fn resources(
+pub(super) fn resources(
     node_context: &NodeContext<'_>,
     resources: &mut Resources,
 ) -> Result<(), Error> {
@@ -26,19 +28,16 @@ pub(crate) fn resources(
     let names = format!(
         "use={RUNTIME_USE}\nsettings={DOCKER_SETTINGS}\nmark={}\n{}",
         pods::MARK,
-        include_str!("containerd_list.sh")
+        include_str!("containerd/list.sh")
     );
     resources.script(Script {
         name: word("runtime-before")?,
         check: format!("[ -e {RUNTIME_USE} ]"),
-        apply: format!(
-            "{names}lines='{lines}'\n{}",
-            include_str!("runtime_before.sh")
-        ),
+        apply: format!("{names}lines='{lines}'\n{}", include_str!("before.sh")),
         undo: format!(
             "{names}{}{}",
-            include_str!("docker_restart.sh"),
-            include_str!("runtime_after.sh")
+            include_str!("docker/restart.sh"),
+            include_str!("after.sh")
         ),
         deadline: Duration::from_secs(300),
     });

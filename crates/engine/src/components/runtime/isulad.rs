@@ -1,26 +1,90 @@
 //! iSulad, on each worker.
 
+use hatchery_host::{facts::RuntimeKind as Found, operation::ImageStore};
 use hatchery_spec::{
     cluster::{Component, DOCKER_HUB},
     value::AbsolutePath,
 };
 use serde_json::{Map, json};
 
-use super::NodeContext;
+use super::Runtime;
 use crate::{
     arguments::{Flags, without_said},
+    components::NodeContext,
+    package::without_docker_hub,
     resource::{Error, Resources},
     unit_file::Service,
 };
 
 const CONFIGURATION: &str = "/etc/isulad/daemon.json";
+const DATA: &str = "/var/lib/isulad";
 
-pub(crate) fn resources(
-    node_context: &NodeContext<'_>,
-    resources: &mut Resources,
-) -> Result<(), Error> {
+pub(super) struct Isulad;
+
+impl Runtime for Isulad {
+    fn name(&self) -> &'static str {
+        "isulad"
+    }
+
+    fn found(&self) -> Found {
+        Found::Isulad
+    }
+
+    fn unit(&self) -> &'static str {
+        "isulad.service"
+    }
+
+    fn configuration(&self) -> &'static str {
+        CONFIGURATION
+    }
+
+    fn data(&self) -> &'static str {
+        DATA
+    }
+
+    fn store(&self) -> ImageStore {
+        ImageStore::Isulad
+    }
+
+    fn listed<'a>(&self, full: &'a str) -> &'a str {
+        without_docker_hub(full)
+    }
+
+    fn resources(&self, node_context: &NodeContext<'_>, all: &mut Resources) -> Result<(), Error> {
+        resources(node_context, all)
+    }
+
+    fn cgroup_driver(&self, _: &NodeContext<'_>) -> Option<&'static str> {
+        // Its own runtime does not ask systemd.
+        Some("cgroupfs")
+    }
+
+    fn places(&self) -> &'static [&'static str] {
+        &[
+            "/run/isulad",
+            "/run/isulad.sock",
+            "/run/isulad.pid",
+            "/run/isulad_image.sock",
+            "/var/lib/lcr",
+        ]
+    }
+
+    fn groups(&self) -> &'static [&'static str] {
+        &["isulad"]
+    }
+
+    fn namespaces(&self) -> &'static [&'static str] {
+        &["/run/netns/isulacni-*"]
+    }
+
+    fn end(&self) -> &'static str {
+        include_str!("isulad/end.sh")
+    }
+}
+
+fn resources(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
     resources.file(CONFIGURATION, 0o640, configuration(node_context))?;
-    resources.own_directory("/var/lib/isulad", 0o711)?;
+    resources.own_directory(DATA, 0o711)?;
     if let Some(endpoint) = &node_context.cluster.runtime.endpoint {
         resources.file(
             "/etc/crictl.yaml",
@@ -76,14 +140,14 @@ fn configuration(node_context: &NodeContext<'_>) -> String {
         [
             ("group", json!("isula")),
             ("default-runtime", json!("lcr")),
-            ("graph", json!("/var/lib/isulad")),
+            ("graph", json!(DATA)),
             ("state", json!("/var/run/isulad")),
             ("engine", json!("lcr")),
             ("log-level", json!("ERROR")),
             ("pidfile", json!("/var/run/isulad.pid")),
             (
                 "log-opts",
-                json!({"log-file-mode": "0600", "log-path": "/var/lib/isulad", "max-file": "1", "max-size": "30KB"}),
+                json!({"log-file-mode": "0600", "log-path": DATA, "max-file": "1", "max-size": "30KB"}),
             ),
             ("log-driver", json!("stdout")),
             ("hook-spec", json!("/etc/default/isulad/hooks/default.json")),

@@ -1,43 +1,148 @@
 //! Docker, on each worker: reached by the kubelet itself until Kubernetes 1.23, through cri-dockerd from then on.
 
+mod shared;
+
 use std::time::Duration;
 
-use hatchery_host::operation::Script;
+use hatchery_host::{
+    facts::{RuntimeKind as Found, RuntimeUse},
+    operation::{ImageStore, Script},
+};
 use hatchery_spec::{
     Cluster,
     cluster::{Component, DOCKER_HUB, Role},
     value::AbsolutePath,
-    versions::{self, DOCKER_BRIDGE},
 };
 use serde_json::{Map, json};
 
-use super::{NodeContext, docker_shared, registry, runtime_before};
+use super::{Runtime, before};
 use crate::{
     arguments::{Flags, without_said},
+    components::{NodeContext, registry},
+    package::without_docker_hub,
     resource::{Error, Resources, word},
     unit_file::Service,
-    versions::Feature,
 };
 
-pub(super) const CONFIGURATION: &str = "/etc/docker/daemon.json";
-/// Where cri-dockerd listens when the file does not say.
-const BRIDGE: &str = "unix:///run/cri-dockerd.sock";
+const CONFIGURATION: &str = "/etc/docker/daemon.json";
+const DATA: &str = "/var/lib/docker";
+/// What stands between it and the kubelet.
+const ADAPTER: &str = "cri-dockerd";
+/// Where that listens when the file does not say.
+const ADAPTER_SOCKET: &str = "unix:///run/cri-dockerd.sock";
 
-pub(crate) fn resources(
-    node_context: &NodeContext<'_>,
-    resources: &mut Resources,
-) -> Result<(), Error> {
-    runtime_before::resources(node_context, resources)?;
-    if docker_shared::has_own_unit(node_context) {
-        docker_shared::resources(node_context, resources)?;
+pub(super) struct Docker;
+
+impl Runtime for Docker {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn found(&self) -> Found {
+        Found::Docker
+    }
+
+    fn brings(&self) -> &'static [Found] {
+        &[Found::Containerd]
+    }
+
+    fn unit(&self) -> &'static str {
+        "docker.service"
+    }
+
+    fn marks(&self) -> &'static [(&'static str, &'static str)] {
+        // One that was there before has its own unit.
+        &[("script", shared::SETTINGS)]
+    }
+
+    fn configuration(&self) -> &'static str {
+        CONFIGURATION
+    }
+
+    fn data(&self) -> &'static str {
+        DATA
+    }
+
+    fn store(&self) -> ImageStore {
+        ImageStore::Docker
+    }
+
+    fn listed<'a>(&self, full: &'a str) -> &'a str {
+        without_docker_hub(full)
+    }
+
+    fn resources(&self, node_context: &NodeContext<'_>, all: &mut Resources) -> Result<(), Error> {
+        resources(node_context, all)
+    }
+
+    fn cgroup_driver(&self, node_context: &NodeContext<'_>) -> Option<&'static str> {
+        shared::driver(node_context)
+    }
+
+    fn endpoint<'a>(&self, cluster: &'a Cluster) -> Option<&'a str> {
+        Some(
+            cluster
+                .runtime
+                .endpoint
+                .as_deref()
+                .unwrap_or(ADAPTER_SOCKET),
+        )
+    }
+
+    fn built_in_flags(&self, cluster: &Cluster) -> Vec<(&'static str, String)> {
+        vec![
+            ("network-plugin", "cni".into()),
+            ("cni-bin-dir", plugin_directories(cluster)),
+            ("cni-conf-dir", "/etc/cni/net.d".into()),
+            (
+                "pod-infra-container-image",
+                cluster.runtime.pause_image.clone(),
+            ),
+        ]
+    }
+
+    fn uses(&self, before: &RuntimeUse) -> Option<String> {
+        shared::uses(before)
+    }
+
+    fn unreadable(&self, before: &RuntimeUse) -> Option<String> {
+        shared::unreadable(before)
+    }
+
+    fn program(&self) -> &'static str {
+        "dockerd"
+    }
+
+    fn places(&self) -> &'static [&'static str] {
+        &[
+            "/run/docker",
+            "/run/docker.sock",
+            "/run/docker.pid",
+            "/run/dockershim.sock",
+            "/run/cri-dockerd.sock",
+            "/run/containerd",
+            "/run/runc",
+            "/run/nri",
+        ]
+    }
+
+    fn end(&self) -> &'static str {
+        include_str!("docker/end.sh")
+    }
+}
+
+fn resources(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
+    before::resources(node_context, resources)?;
+    if shared::has_own_unit(node_context) {
+        shared::resources(node_context, resources)?;
     } else {
         engine(node_context, resources)?;
     }
-    if node_context.versions.has(Feature::Dockershim) {
+    if node_context.has_built_in_runtime() {
         resources.own_directory("/var/lib/dockershim", 0o755)?;
-    } else if brings_bridge(node_context.cluster) {
+    } else if brings_adapter(node_context.cluster) {
         resources.own_directory("/var/lib/cri-dockerd", 0o755)?;
-        resources.service("cri-docker", bridge(node_context), &[])?;
+        resources.service("cri-docker", adapter(node_context), &[])?;
     }
     Ok(())
 }
@@ -46,17 +151,13 @@ pub(crate) fn resources(
 fn engine(node_context: &NodeContext<'_>, resources: &mut Resources) -> Result<(), Error> {
     // It puts a key of its own beside its configuration.
     resources.own_directory("/etc/docker", 0o755)?;
-    if docker_shared::is_shared(node_context) {
-        resources.file(
-            CONFIGURATION,
-            0o600,
-            docker_shared::configuration(node_context),
-        )?;
+    if shared::is_shared(node_context) {
+        resources.file(CONFIGURATION, 0o600, shared::configuration(node_context))?;
     } else {
         resources.file(CONFIGURATION, 0o644, configuration(node_context))?;
     }
     // As it makes it itself.
-    resources.own_directory("/var/lib/docker", 0o710)?;
+    resources.own_directory(DATA, 0o710)?;
     // Its containerd's, and the kubelet's where that speaks to it.
     resources.own_directory("/opt/containerd", 0o711)?;
     activation(resources)?;
@@ -79,7 +180,7 @@ fn unit(node_context: &NodeContext<'_>) -> String {
         .map(str::to_owned),
     );
     // A docker that keeps its user's settings is told ours there: it refuses to be told twice.
-    let extra = match docker_shared::is_shared(node_context) {
+    let extra = match shared::is_shared(node_context) {
         true => None,
         false => node_context.extra(Component::ContainerEngine),
     };
@@ -146,7 +247,7 @@ fn configuration(node_context: &NodeContext<'_>) -> String {
 }
 
 /// Registries as docker's file lists them: mirrors are URLs there, insecure ones have no scheme.
-pub(super) fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<String>); 2] {
+fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<String>); 2] {
     let registries = &node_context.cluster.runtime.registries;
     let each = |list: &[String], form: fn(&str) -> String| -> Vec<String> {
         list.iter().map(|one| form(one)).collect()
@@ -164,7 +265,7 @@ pub(super) fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<
 }
 
 /// What an argument is called in the file.
-pub(super) fn setting(argument: &str) -> &str {
+fn setting(argument: &str) -> &str {
     match argument.trim_start_matches('-') {
         "exec-opt" => "exec-opts",
         "log-opt" => "log-opts",
@@ -179,39 +280,31 @@ pub(super) fn setting(argument: &str) -> &str {
 }
 
 /// Whether the workers' lists install cri-dockerd.
-pub(crate) fn brings_bridge(cluster: &Cluster) -> bool {
-    versions::brings_docker_bridge(cluster.packages.for_role(Role::Worker))
+fn brings_adapter(cluster: &Cluster) -> bool {
+    let items = cluster.packages.for_role(Role::Worker);
+    cluster.runtime.kind.brings_adapter(items)
 }
 
-/// Where the kubelet finds docker when it does not know docker itself.
-pub(crate) fn bridge_endpoint(cluster: &Cluster) -> &str {
-    cluster.runtime.endpoint.as_deref().unwrap_or(BRIDGE)
+/// Where CNI plugins are, with commas between.
+fn plugin_directories(cluster: &Cluster) -> String {
+    let directories = cluster.runtime.cni_bin_dirs.iter();
+    let directories: Vec<_> = directories.map(AbsolutePath::as_str).collect();
+    directories.join(",")
 }
 
 /// What stands between the kubelet and docker. Where the lists do not bring it, the user runs it.
-fn bridge(node_context: &NodeContext<'_>) -> String {
-    let runtime = &node_context.cluster.runtime;
-    let dirs: Vec<_> = runtime
-        .cni_bin_dirs
-        .iter()
-        .map(AbsolutePath::as_str)
-        .collect();
-    let flags = Flags::new([
-        (
-            "container-runtime-endpoint",
-            bridge_endpoint(node_context.cluster).to_owned(),
-        ),
-        ("cni-bin-dir", dirs.join(",")),
-        ("cni-conf-dir", "/etc/cni/net.d".into()),
-        ("network-plugin", "cni".into()),
-        ("pod-infra-container-image", runtime.pause_image.clone()),
-    ]);
+fn adapter(node_context: &NodeContext<'_>) -> String {
+    let cluster = node_context.cluster;
+    let mut flags = Flags::new(Docker.built_in_flags(cluster));
+    if let Some(endpoint) = Docker.endpoint(cluster) {
+        flags.set("container-runtime-endpoint", endpoint);
+    }
     Service {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
-        stamp: node_context.stamp(&[DOCKER_BRIDGE]),
-        command: flags.command(&node_context.program(DOCKER_BRIDGE)),
+        stamp: node_context.stamp(&[ADAPTER]),
+        command: flags.command(&node_context.program(ADAPTER)),
         lines: [
             "Delegate=yes",
             "KillMode=process",
@@ -271,8 +364,11 @@ mod tests {
     #[test]
     fn newer_kubelets_reach_docker_over_a_bridge() {
         let trial = Trial::new(28, WORKERS);
-        insta::assert_snapshot!(bridge(&trial.node_context()));
-        assert_eq!(trial.node_context().runtime_endpoint(), Some(BRIDGE));
+        insta::assert_snapshot!(adapter(&trial.node_context()));
+        assert_eq!(
+            trial.node_context().runtime_endpoint(),
+            Some(ADAPTER_SOCKET)
+        );
         assert_eq!(trial.versions.check(&trial.cluster), Ok(()));
         assert_eq!(
             trial
