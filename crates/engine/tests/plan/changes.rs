@@ -121,7 +121,7 @@ fn edited(before: &str, after: &str) -> Plan {
     let gone = first.machines().iter();
     let stay = names(&cluster);
     let gone = gone.filter(|one| !stay.contains(&one.name.to_string()));
-    let cluster = cluster.left_by(gone.cloned());
+    let cluster = cluster.with_leaving(gone.cloned());
     let managed = cluster
         .all_machines()
         .map(|one| known.remove(one.name.as_str()).unwrap_or_default());
@@ -315,9 +315,9 @@ fn a_role_that_is_taken_takes_its_things_along() {
 fn is_unchanged(name: &str, before: &Plan, after: &Plan) -> bool {
     let of = |plan: &Plan| {
         let tasks = plan.tasks.iter();
-        let own = tasks.filter(|task| task.title.starts_with(&format!("{name}: ")));
+        let own = tasks.filter(|task| task.to_string().starts_with(&format!("{name}: ")));
         let resources: Vec<_> = own
-            .map(|task| (task.title.clone(), text::one(task)))
+            .map(|task| (task.to_string(), text::one(task)))
             .collect();
         let files = text::rendered(plan).into_iter();
         let files: Vec<_> = files
@@ -351,7 +351,12 @@ fn a_worker_more_changes_nothing_on_masters_of_its_subnet() {
     };
     let before = plan(&file);
     let inside = with("192.168.0.6");
-    assert!(inside.tasks.iter().any(|task| task.to_string() == "w2: worker"));
+    assert!(
+        inside
+            .tasks
+            .iter()
+            .any(|task| task.to_string() == "w2: worker")
+    );
     // CoreDNS runs as a service there, and has to let those from elsewhere in.
     let outside = with("192.168.1.6");
     for master in ["m0", "m1"] {
