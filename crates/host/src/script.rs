@@ -1,27 +1,25 @@
 //! Tasks as text for a machine's shell: the prelude, the values, the list of operations, one call.
 
+mod prelude;
+mod record_key;
+
 use std::{
     collections::{BTreeSet, HashMap},
-    fmt::{self, Write as _},
-    sync::LazyLock,
+    fmt::Write as _,
     time::Duration,
 };
 
+use prelude::PRELUDE;
+pub use record_key::{RecordKey, Release};
+use record_key::{key, package_key, path_key};
+
 use crate::{
-    content::{Content, Hash},
+    content::Content,
     operation::{Access, ImageStore, Operation, PackageSource},
     path::{MachinePath, Word},
     quote::quote,
     task::Task,
 };
-
-/// What the shell needs to know of every operation, without the comments that explain it to us.
-static PRELUDE: LazyLock<String> = LazyLock::new(|| {
-    include_str!("script/prelude.sh")
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("# ") && !line.trim().is_empty())
-        .fold(String::new(), |text, line| text + line + "\n")
-});
 
 /// Who acts, and for whom.
 #[derive(Clone, Debug)]
@@ -423,52 +421,6 @@ fn choice<'a>(wish: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
         Some(false) => no,
         None => "-",
     }
-}
-
-/// The name of a resource's record on a machine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordKey(String);
-
-impl RecordKey {
-    /// A name as the machine tells it, when it can be one: it becomes a file name and a word of a script.
-    pub fn parse(text: &str) -> Option<Self> {
-        let fits = text.len() <= 200
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        fits.then(|| Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for RecordKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A resource that one of its owners no longer needs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release {
-    /// Who gives it up.
-    pub owner: Word,
-    /// Its record.
-    pub key: RecordKey,
-}
-
-/// The name of a record: hexadecimal, so that it is a safe word and a safe file name.
-fn key(kind: &str, name: &str) -> String {
-    let hash = Hash::of(format!("{kind}\0{name}").as_bytes());
-    hash.as_str().chars().take(24).collect()
-}
-
-fn path_key(path: &MachinePath) -> String {
-    key("path", path.as_str())
-}
-
-/// The machine names the dependencies that came along by itself, so this key is readable.
-fn package_key(name: &str) -> String {
-    format!("package-{}", name.replace(['.', '+'], "_"))
 }
 
 #[cfg(test)]
