@@ -51,12 +51,14 @@ pub use module::ModuleState;
 pub use network::{Address, DefaultRoute, Interface, Names};
 pub use os::{Arch, Os};
 pub use port::{Listener, Process, Protocol};
-pub use program::{PackageManager, Shell};
+pub use program::Shell;
 pub use resolver::Resolver;
 pub use runtime::{Runtime, RuntimeKind};
 pub use runtime_use::{DOCKER_SETTINGS, DockerUse, RUNTIME_USE, RuntimeUse};
 pub use security::{AppArmor, Selinux, SelinuxMode};
 pub use service::{ActiveState, Init, Systemd, Unit};
+
+use crate::package_manager::PackageManager;
 
 /// Prints the facts of the machine that runs it, best as root. For any POSIX shell; it takes
 /// nothing from its standard input and does not depend on how it was started.
@@ -92,7 +94,7 @@ pub struct Facts {
     /// Kernel settings by their dotted names.
     pub sysctls: BTreeMap<String, String>,
     /// The package manager, `None` when there is none that is known.
-    pub package_manager: Option<PackageManager>,
+    pub package_manager: Option<&'static PackageManager>,
     /// What `/bin/sh` is.
     pub shell: Option<Shell>,
     /// Programs of interest that are there, with their paths.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use prelude::PRELUDE;
+pub(crate) use prelude::without_comments;
 pub use record_key::{RecordKey, Release};
 use record_key::{key, package_key, path_key};
 
@@ -395,6 +396,11 @@ pub(crate) fn managed(setting: &Setting<'_>) -> String {
 /// A script without the part that is always the same, for a log.
 pub(crate) fn shown(script: &str) -> String {
     script.replacen(PRELUDE.as_str(), "", 1)
+}
+
+#[cfg(test)]
+pub(crate) fn prelude_text() -> &'static str {
+    &PRELUDE
 }
 
 fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {

@@ -8,8 +8,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use hatchery_host::facts::{
-    Arch, CgroupVersion, Facts, PackageManager, Protocol, SCRIPT, SelinuxMode, Shell, parse,
+use hatchery_host::{
+    facts::{Arch, CgroupVersion, Facts, Protocol, SCRIPT, SelinuxMode, Shell, parse},
+    package_manager::{APT, DNF},
 };
 use hatchery_sandbox::{
     lab::{Machine, Options},
@@ -161,7 +162,7 @@ async fn a_debian_machine() {
     has_its_disks_and_programs(&facts);
     assert_eq!(facts.os.id.as_deref(), Some("debian"));
     assert_eq!(facts.os.version.as_deref(), Some("12"));
-    assert_eq!(facts.package_manager, Some(PackageManager::Apt));
+    assert_eq!(facts.package_manager, Some(&APT));
     assert_eq!(facts.shell, Some(Shell::Dash));
     writes_nothing(machine).await;
 
@@ -196,7 +197,7 @@ async fn an_rpm_machine() {
     has_its_disks_and_programs(&facts);
     assert_eq!(facts.os.id.as_deref(), Some("openEuler"));
     assert_eq!(facts.os.version.as_deref(), Some("22.03"));
-    assert_eq!(facts.package_manager, Some(PackageManager::Dnf));
+    assert_eq!(facts.package_manager, Some(&DNF));
     assert_eq!(facts.shell, Some(Shell::Bash));
     writes_nothing(machine).await;
 

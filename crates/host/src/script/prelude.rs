@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::package_manager;
+
 /// One file for each subject. `start.sh` sets what the others read, so it comes first; the others only define
-/// functions. `dev/check-scripts` reads this list too.
+/// functions, as do those of package managers. `dev/check-scripts` reads this list too.
 const PARTS: [&str; 28] = [
     include_str!("prelude/start.sh"),
     include_str!("prelude/report.sh"),
@@ -35,11 +37,16 @@ const PARTS: [&str; 28] = [
     include_str!("prelude/managed.sh"),
 ];
 
-/// All parts, without the comments that explain them to us.
+/// All parts and package managers.
 pub(super) static PRELUDE: LazyLock<String> = LazyLock::new(|| {
-    PARTS
-        .iter()
-        .flat_map(|part| part.lines())
+    let parts = PARTS.into_iter().chain(package_manager::functions());
+    package_manager::lists() + &without_comments(parts)
+});
+
+/// What is explained to us need not travel.
+pub(crate) fn without_comments<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    parts
+        .flat_map(str::lines)
         .filter(|line| !line.trim_start().starts_with("# ") && !line.trim().is_empty())
         .fold(String::new(), |text, line| text + line + "\n")
-});
+}

@@ -115,7 +115,7 @@ fn programs_and_package_managers() {
         f.package_manager = None;
     });
     finds(brings, Bad, "package-manager", "neither dnf nor yum", |f| {
-        f.package_manager = Some(PackageManager::Rpm);
+        f.package_manager = Some(&hatchery_host::package_manager::RPM);
     });
 }
 

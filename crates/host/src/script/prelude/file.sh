@@ -164,7 +164,7 @@ remove_files() {
 # A package that is purged takes its configuration with it, also where somebody had written it before the package came.
 restore_again() {
   for r_key in $later; do
-    ! load "$r_key" || [ -e "$R$l_name" ] || { restore_path "$r_key" && find_manager && drop_moved "$R$l_name"; } || { stick "cannot put $l_name back"; continue; }
+    ! load "$r_key" || [ -e "$R$l_name" ] || { restore_path "$r_key" && find_manager && per_format drop_moved "$R$l_name"; } || { stick "cannot put $l_name back"; continue; }
     forget "$r_key"
   done
 }

@@ -8,25 +8,7 @@ came_with_package() {
   [ -f "$1" ] && [ ! -h "$1" ] || return
   ! grep -qxF -e "${2#/}" "$S/earlier" 2>/dev/null || return
   find_manager
-  case $manager in
-  dpkg)
-    p=$(dpkg-query -S "$2" 2>/dev/null) || return
-    p=${p%%[:,]*} sum=$(md5sum <"$1")
-    sum=${sum%% *}
-    case $nl$(dpkg-query -W -f '${Conffiles}\n' "$p" 2>/dev/null)$nl$(dpkg-query --control-show "$p" md5sums 2>/dev/null)$nl in
-    *"$nl $2 $sum$nl"* | *"$nl $2 $sum "* | *"$nl$sum  ${2#/}$nl"*) ;;
-    *) return 1 ;;
-    esac
-    ;;
-  rpm)
-    p=$(rpm -qf --qf '%{NAME}\n' "$2" 2>/dev/null) || return
-    p=${p%%"$nl"*}
-    # A file that the package names but does not contain has no sum.
-    case $nl$(rpm -q --qf '[%{FILEDIGESTS} %{FILENAMES}\n]' "$p" 2>/dev/null)$nl in *"$nl $2$nl"*) return 1 ;; esac
-    case $(rpm -V --nodeps --noscripts "$p" 2>/dev/null)$nl in *" $2$nl"*) return 1 ;; esac
-    ;;
-  *) return 1 ;;
-  esac
+  [ -n "$format" ] && per_format is_as_brought "$@" || return
   [ -f "$S/record/package-$(printf %s "$p" | tr .+ __)" ]
 }
 
@@ -46,7 +28,7 @@ package() {
       ;;
     *) need=absent ;;
     esac
-    [ -n "$manager" ] || need=no-package-manager
+    [ -n "$format" ] || need=no-package-manager
     needs "$1" "$need"
     ;;
   want)
@@ -61,12 +43,10 @@ package() {
     ;;
   record)
     if needed "$1"; then
-      [ -n "$manager" ] || fail "$1" "neither dpkg nor rpm is there"
+      [ -n "$format" ] || fail "$1" "neither dpkg nor rpm is there"
       own "$2"
       if ! load "$2"; then
-        was=absent
-        [ "$manager" != dpkg ] || [ "$(dpkg-query -W -f '${db:Status-Status}' "$3" 2>/dev/null)" != config-files ] || was=config-files
-        note "$2" package "$was" "$3" "$manager"
+        note "$2" package "$(per_format before "$3")" "$3" "$format"
       fi
     elif load "$2"; then
       own "$2"
@@ -78,7 +58,7 @@ package() {
     begin_deed "$1"
     if [ -z "$done_batch" ]; then
       eval "tried=\"\$tried \$keys_$4\""
-      forbid_starts "$1"
+      per_format forbid_starts "$1"
       # shellcheck disable=SC2086 # names of packages and numbers have no spaces
       install_packages "$1" "$6" $batch
       allow_starts
@@ -86,7 +66,7 @@ package() {
       packaged=1
       eval "did_batch_$4=1"
     fi
-    has_package "$3" || fail "$1" "$3 is still not installed; what was installed goes by another name"
+    per_format has "$3" || fail "$1" "$3 is still not installed; what was installed goes by another name"
     done_deed "$1"
     ;;
   esac
@@ -95,36 +75,35 @@ package() {
 look_packages() {
   [ -z "${installed+x}" ] || return 0
   find_manager
-  installed=$(list_packages)
+  installed=$(per_format installed | sort -u)
 }
 
+# What keeps the packages of the machine, and what brings them from repositories: the first of each that is there.
 find_manager() {
-  [ -z "${manager+x}" ] || return 0
-  manager=
-  if command -v dpkg-query >/dev/null; then manager=dpkg; elif command -v rpm >/dev/null; then manager=rpm; fi
+  [ -z "${format+x}" ] || return 0
+  format= manager=
+  for kind in $package_formats; do
+    ! command -v "${kind#*:}" >/dev/null || { format=${kind%%:*}; break; }
+  done
+  for kind in $package_managers; do
+    case $kind in *":$format:"*) ! command -v "${kind##*:}" >/dev/null || { manager=${kind%%:*}; break; } ;; esac
+  done
 }
 
-# Each installed package as "name version".
-list_packages() {
-  case $manager in
-  dpkg) dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null | sed -n 's/^installed //p' ;;
-  rpm) rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null ;;
-  esac | sort -u
+# per_format VERB ARGUMENTS: how the machine's format of packages does it. Where there is none there is nothing to do.
+per_format() {
+  [ -n "$format" ] || return 0
+  verb=$1
+  shift
+  "${format}_$verb" "$@"
 }
 
-# The names of those too that an interrupted dpkg left half way: their files are there.
-list_traces() {
-  case $manager in
-  dpkg) dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n '/^not-installed /d;/^config-files /d;s/^[^ ]* //p' ;;
-  rpm) rpm -qa --qf '%{NAME}\n' 2>/dev/null ;;
-  esac | sort -u
-}
-
-has_package() {
-  case $manager in
-  dpkg) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
-  rpm) rpm -q "$1" >/dev/null 2>&1 ;;
-  esac
+# per_manager VERB ARGUMENTS: how what brings packages from repositories does it.
+per_manager() {
+  [ -n "$manager" ] || return 1
+  verb=$1
+  shift
+  "${manager}_$verb" "$@"
 }
 
 # A busy package manager is waited for, with a deadline. A transaction begins anew before the next try: whoever was busy
@@ -138,36 +117,15 @@ when_free() {
       busy_since=${busy_since:-$now}
       [ "$((now - busy_since))" -lt "$patient" ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
       sleep 1
-      is_held || break
+      per_format is_held || break
     done
     [ -z "$transaction" ] || begin_transaction || return
   done
 }
 
-# Was another's lock in its way from the beginning? One that is already at work has a lock, and what is locked then is
-# something that a package's script wants: debconf's database, or rpm's.
+# Was another's lock in its way from the beginning?
 is_locked_out() {
-  grep -qi 'could not get lock\|frontend lock\|is locked by another\|transaction lock\|database lock\|status database area\|already locked by\|holding the yum lock' "$out" &&
-    ! grep -q '^Unpacking \|^Setting up \|scriptlet' "$out"
-}
-
-# Where apt says which process has its lock: has it still?
-is_held() {
-  holder=$(sed -n 's/.*held by process \([0-9]*\).*/\1/p' "$out" | head -n 1)
-  [ -n "$holder" ] && grep -q "POSIX .* $holder " /proc/locks 2>/dev/null
-}
-
-# Nobody else's package is removed for ours.
-apt_install() {
-  asked=$*
-  bring apt-get install -y -q --no-install-recommends --no-remove -o Dpkg::Options::=--force-confold "$@"
-}
-
-# Packages that an interrupted dpkg left half way. No others come with that.
-complete_packages() {
-  [ -n "$(dpkg --audit 2>/dev/null)" ] || return 0
-  asked=
-  bring dpkg --configure -a || :
+  { per_format is_locked_out || per_manager is_locked_out; } && ! per_format is_at_work
 }
 
 # install_packages I FROM WORDS: names, or the numbers of the files that came.
@@ -176,34 +134,11 @@ install_packages() {
   shift 2
   export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
   case $source in files) cd "$T/f" || fail "$set_aside" "the files are gone" ;; esac
-  [ "$manager" != dpkg ] || complete_packages
+  per_format complete
   asked=$*
-  case $manager,$source in
-  dpkg,repo)
-    apt_install "$@" || {
-      grep -q 'Unable to locate\|has no installation candidate\|404' "$out" && when_free apt-get update -q && apt_install "$@"
-    } && {
-      # One that was cut off while it was unpacked counts as the newest there is.
-      broken=
-      for p in "$@"; do has_package "$p" || broken="$broken $p"; done
-      # shellcheck disable=SC2086
-      [ -z "$broken" ] || apt_install --reinstall $broken
-    } && return
-    ;;
-  rpm,repo)
-    # One that waits for another by itself would wait without a limit.
-    set -- install -y -q --setopt=exit_on_lock=True "$@"
-    if command -v dnf >/dev/null; then bring dnf "$@" && return; else bring yum "$@" && return; fi
-    ;;
-  dpkg,files)
-    bring dpkg --force-confold -i "$@" && cd / && return
-    grep -q 'dependency problems\|pre-dependency' "$out" && echo "installed although dependencies are missing" >"$out.note" &&
-      bring dpkg --force-confold --force-depends -i "$@" && cd / && return
-    ;;
-  rpm,files)
-    bring rpm -U --replacepkgs "$@" && cd / && return
-    grep -q 'Failed dependencies' "$out" && bring rpm -U --replacepkgs --nodeps "$@" && cd / && return
-    ;;
+  case $source in
+  repo) per_manager install "$@" && return ;;
+  files) per_format install "$@" && cd / && return ;;
   esac
   cd /
   fail "$set_aside" "cannot install $asked"

@@ -4,10 +4,7 @@
 # note_earlier NAMES: which configuration of these packages was there before them. What is still to be put back was too.
 note_earlier() {
   [ $# != 0 ] && [ -f "$S/etc.list" ] || return 0
-  case $manager in
-  dpkg) dpkg-query -W -f '${Conffiles}\n' "$@" 2>/dev/null | sed -n 's|^ /\([^ ]*\) .*|\1|p' ;;
-  rpm) rpm -qc "$@" 2>/dev/null | sed -n 's|^/||p' ;;
-  esac >"$S/conffiles"
+  per_format configuration "$@" >"$S/conffiles"
   if [ -s "$S/conffiles" ]; then
     {
       [ ! -f "$S/earlier" ] || while IFS= read -r p; do
@@ -16,19 +13,9 @@ note_earlier() {
       grep -xF -f "$S/conffiles" "$S/etc.list"
     } | sort -u >"$S/earlier.new"
     flush "$S/earlier.new" && mv -f "$S/earlier.new" "$S/earlier"
-    [ "$manager" != rpm ] || grep -xF -f "$S/conffiles" "$S/etc.list" | while IFS= read -r p; do stay_with_earlier "$p"; done
+    grep -xF -f "$S/conffiles" "$S/etc.list" | while IFS= read -r p; do per_format stay_with_earlier "$p"; done
   fi
   rm -f "$S/conffiles"
-}
-
-# stay_with_earlier PATH: rpm moves such a file aside, or puts its own beside it. As with dpkg, what was there stays alone.
-stay_with_earlier() {
-  ! came_beside "$1.rpmorig" || mv -f "$R/$1.rpmorig" "$R/$1" 2>/dev/null
-  ! came_beside "$1.rpmnew" || rm -f "$R/$1.rpmnew" 2>/dev/null
-}
-
-came_beside() {
-  [ -f "$R/$1" ] && ! grep -qxF -e "$1" "$S/etc.list" && ! rpm -qf "/$1" >/dev/null 2>&1
 }
 
 # keep_earlier, put_earlier_back: packages that are purged take such files with them. rpm moves them away, over what an
@@ -48,15 +35,10 @@ put_earlier_back() {
     [ -f "$S/kept/$p" ] || continue
     [ -e "$R/$p" ] || [ -h "$R/$p" ] || { make_above "$R/$p" && copy_file "$S/kept/$p" "$R/$p"; } || { l_kind=file l_name=/$p; return 1; }
     if [ ! -f "$S/kept/$p.rpmsave" ]; then
-      drop_moved "$R/$p"
+      per_format drop_moved "$R/$p"
     elif ! cmp -s "$S/kept/$p.rpmsave" "$R/$p.rpmsave"; then
       copy_file "$S/kept/$p.rpmsave" "$R/$p.rpmsave" || { l_kind=file l_name=/$p.rpmsave; return 1; }
     fi
   done <"$S/earlier" 2>"$out"
   rm -rf "$S/kept"
-}
-
-# drop_moved PATH: what rpm moved away when it erased a package, when the same is at its place again.
-drop_moved() {
-  [ "$manager" != rpm ] || [ ! -f "$1.rpmsave" ] || ! cmp -s "$1" "$1.rpmsave" || rm -f "$1.rpmsave"
 }

@@ -1,24 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # Services that packages bring: none comes up because its package is installed.
 
-# No service comes up because its package is installed: it would run as nobody asked for. Debian's packages ask this
-# file before they start anything. It forbids nothing to those whom others install, nor to services that ran before.
-forbid_starts() {
-  [ "$manager" = dpkg ] && [ -d "$R/usr/sbin" ] || return 0
-  keep "$1" policy file "$R/usr/sbin/policy-rc.d" /usr/sbin/policy-rc.d
-  flush_records
-  # shellcheck disable=SC2016 # the words of another script
-  printf '%s\n' '#!/bin/sh' ': Placed by Hatchery while it installs packages, and taken away afterwards.' "before='$S/record/policy.orig'" \
-    '[ ! -x "$before" ] || "$before" "$@" || exit' '[ -n "${HATCHERY_RUNNING:-}" ] || exit 0' '[ "$1" != --quiet ] || shift' \
-    'case $2 in *stop*) exit 0 ;; esac' 'case $HATCHERY_RUNNING in *" $1 "* | *" $1.service "*) exit 0 ;; esac' 'exit 101' >"$T/policy" &&
-    chmod 755 "$T/policy" || fail "$1" "cannot write to $T"
-  put "$1" "$T/policy" "$R/usr/sbin/policy-rc.d" policy '?'
-  # Only what packages start: every container is a scope and some mounts.
-  HATCHERY_RUNNING=$(systemctl list-units --plain --no-legend --no-pager --type=service,socket,timer,path --state=active,activating,reloading \
-    2>/dev/null </dev/null 9>&- | while IFS=' ' read -r unit _; do printf ' %s' "$unit"; done)
-  HATCHERY_RUNNING="$HATCHERY_RUNNING "
-}
-
 # Also for a run that died. What cannot be put back stays in the record.
 allow_starts() {
   unset HATCHERY_RUNNING
@@ -29,7 +11,7 @@ allow_starts() {
 
 # units_of NAMES: what the packages of these names bring for systemd; a template is nothing that runs.
 units_of() {
-  case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac 2>/dev/null </dev/null 9>&- |
+  per_format files "$@" 2>/dev/null </dev/null 9>&- |
     sed -n 's|^.*/lib/systemd/system/\([^/]*\)$|\1|p' | grep -E '\.(service|socket|timer|path)$' | grep -v '@\.' | sort -u
 }
 

@@ -46,11 +46,8 @@ note_surroundings() {
 
 # texts_of NAMES: where packages name what they make beside their files.
 texts_of() {
-  case $manager in
-  dpkg) for n; do for f in "$R/var/lib/dpkg/info/$n".* "$R/var/lib/dpkg/info/$n":*.*; do [ ! -f "$f" ] || cat "$f"; done; done ;;
-  rpm) rpm -q --scripts "$@"; rpm -ql "$@" | grep '^/var/' ;;
-  esac
-  case $manager in dpkg) dpkg -L "$@" ;; rpm) rpm -ql "$@" ;; esac | grep -E '/(sysusers|tmpfiles)\.d/' | while IFS= read -r f; do cat "$R$f"; done
+  per_format scripts "$@"
+  per_format files "$@" | grep -E '/(sysusers|tmpfiles)\.d/' | while IFS= read -r f; do cat "$R$f"; done
 }
 
 # After the last package of ours is gone; what another package has by now stays.
@@ -61,7 +58,7 @@ clear_aftermath() {
     case $kind in
     path)
       name=${name}${uid:+ $uid}${gid:+ $gid}${path:+ $path}
-      case $manager in dpkg) dpkg -S "$name" ;; rpm) rpm -qf "$name" ;; esac >/dev/null 2>&1 && continue
+      per_format has_file "$name" >/dev/null 2>&1 && continue
       if [ -d "$name" ] && [ ! -h "$name" ]; then rmdir "$name" 2>/dev/null; else rm -f "$name"; fi
       ;;
     passwd)

@@ -8,8 +8,7 @@ bring() {
   when_free "$@"
   set -- $?
   transaction= transacted=
-  # dnf's words for a transaction of rpm that did not get to its end.
-  [ "$1" = 0 ] || is_locked_out || ! grep -qi 'transaction failed\|scriptlet' "$out" || transacted=1
+  [ "$1" = 0 ] || is_locked_out || ! per_format has_begun || transacted=1
   account
   return "$1"
 }
@@ -21,33 +20,24 @@ strewn() {
   look_packages
   : >"$S/leftovers.new"
   [ ! -f "$S/leftovers" ] || cat "$S/leftovers" >"$S/leftovers.new"
-  for f in "$S"/in/*/f/* "$R"/var/cache/apt/archives/*.deb "$R"/var/cache/dnf/*/packages/*.rpm "$R"/var/cache/yum/*/*/*/packages/*.rpm; do
-    [ -f "$f" ] || continue
-    case $manager in
-    dpkg) n=$(dpkg-deb -f "$f" Package 2>/dev/null) ;;
-    rpm) n=$(rpm -qp --qf '%{NAME}' "$f" 2>/dev/null) ;;
-    *) n= ;;
-    esac || continue
-    [ -n "$n" ] && ! grep -qxF -e "$n" "$S/transaction" && is_planned "$n" && ! has_package "$n" || continue
-    case $manager in
-    dpkg) dpkg-deb --fsys-tarfile "$f" | tar -t | sed 's|^\./|/|;s|/$||' ;;
-    rpm) rpm -qlp "$f" ;;
-    esac >>"$S/leftovers.new" 2>/dev/null
+  for f in "$S"/in/*/f/* $(per_manager fetched); do
+    [ -f "$f" ] && n=$(per_format name_of "$f" 2>/dev/null) || continue
+    [ -n "$n" ] && ! grep -qxF -e "$n" "$S/transaction" && is_planned "$n" && ! per_format has "$n" || continue
+    per_format files_of "$f" >>"$S/leftovers.new" 2>/dev/null
   done
   mv -f "$S/leftovers.new" "$S/leftovers"
 }
 
-# After the packages themselves are gone. A configuration file gets its name only when its package is complete.
+# After the packages themselves are gone.
 clear_leftovers() {
   [ -s "$S/leftovers" ] || return 0
+  find_manager
   sort -ru "$S/leftovers" | while IFS= read -r p; do
     case $p in /?*) p=$R$p ;; *) continue ;; esac
-    [ ! -e "$p.dpkg-tmp" ] || mv -f "$p.dpkg-tmp" "$p"
-    rm -f "$p.dpkg-new"
-    for f in "$p;"????????; do [ ! -f "$f" ] || rm -f "$f"; done
+    per_format clear_beside "$p"
     case $p in "$R"/etc/*) [ -d "$p" ] || continue ;; esac
     [ -e "$p" ] || [ -h "$p" ] || continue
-    case $manager in dpkg) dpkg -S "$p" ;; rpm) rpm -qf "$p" ;; esac >/dev/null 2>&1 && continue
+    per_format has_file "$p" >/dev/null 2>&1 && continue
     if [ -d "$p" ] && [ ! -h "$p" ]; then rmdir "$p" 2>/dev/null; else rm -f "$p"; fi
   done
   rm -f "$S/leftovers"
@@ -60,7 +50,7 @@ begin_transaction() {
   list_surroundings >"$S/surroundings" 2>/dev/null || return
   (cd "$R/" && find etc -xdev -type f) >"$S/etc.list" 2>/dev/null
   flush "$S/surroundings" "$S/etc.list"
-  { echo ": $owner"; list_traces; [ -z "$plan" ] || printf '%s\n' "$plan"; } >"$S/transaction.new" && flush "$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"
+  { echo ": $owner"; per_format traces | sort -u; [ -z "$plan" ] || printf '%s\n' "$plan"; } >"$S/transaction.new" && flush "$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"
 }
 
 # The plan, in lines after the names of what is there: "+" says that there is one, "+ NAME" is a package that is to come,
@@ -68,18 +58,12 @@ begin_transaction() {
 list_plan() {
   plan=
   # shellcheck disable=SC2086 # names of packages and numbers have no spaces
-  case $asked,$manager,$source in
+  case $asked,$source in
   ,*) ;;
   *,files)
-    plan=$(for f in $asked; do
-      case $manager in dpkg) n=$(dpkg-deb -f "$f" Package) ;; rpm) n=$(rpm -qp --qf '%{NAME}' "$f") ;; esac && printf '+ %s\n' "$n" || exit 1
-    done 2>/dev/null) || { plan=; return; }
+    plan=$(for f in $asked; do n=$(per_format name_of "$f") && printf '+ %s\n' "$n" || exit 1; done 2>/dev/null) || { plan=; return; }
     ;;
-  *,dpkg,repo)
-    while_alive "$patient" apt-get -s install -y -q --no-install-recommends --no-remove $asked
-    plan=$(printf '+ %s\n' $asked; sed -n 's/^Inst \([^ :]*\).*/+ \1/p' "$out")
-    ;;
-  *,rpm,repo) plan=$(printf '@ %s\n' $asked) ;;
+  *,repo) per_manager plan $asked || : ;;
   esac
   plan=+${plan:+$nl$plan}
 }
@@ -92,39 +76,13 @@ is_planned() {
 # What came with the transaction: of what is new only what it was to bring. Others may have installed something too,
 # before it or after it was cut off.
 list_brought() {
-  new=$(list_traces | grep -vxF -f "$S/transaction") || return 0
+  new=$(per_format traces | sort -u | grep -vxF -f "$S/transaction") || return 0
   grep -qxF + "$S/transaction" || { printf '%s\n' "$new"; return; }
   planned=$(sed -n 's/^+ //p' "$S/transaction")
   names=$(sed -n 's/^@ //p' "$S/transaction")
   # shellcheck disable=SC2086 # names of packages have no spaces
-  [ -z "$names" ] || planned=$planned$nl$(
-    ids=$(rpm -q --whatprovides --qf '%{NAME} %{INSTALLTID}\n' $names 2>/dev/null | while IFS=' ' read -r n id; do
-      case $nl$new$nl in *"$nl$n$nl"*) printf ' %s ' "$id" ;; esac
-    done)
-    [ -n "$ids" ] || { id=$(likely_id) && ids=${id:+ $id }; }
-    rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
-      case $ids in *" $id "*) printf '%s\n' "$n" ;; esac
-    done
-  )
+  [ -z "$names" ] || planned=$planned$nl$(per_format came_with $names)
   printf '%s\n' "$new" | grep -xF -e "$planned"
-}
-
-# Which of rpm's transactions was ours, where nothing came of what it was asked for but some of what that needs. Others may
-# have had theirs while dnf downloaded, which came before ours, and after a run of ours was cut off.
-likely_id() {
-  ids=$(rpm -qa --qf '%{NAME} %{INSTALLTID}\n' 2>/dev/null | while IFS=' ' read -r n id; do
-    # A key of a repository comes by itself.
-    case $n,$id in gpg-pubkey,* | *,*[!0-9]*) continue ;; esac
-    case $nl$new$nl in *"$nl$n$nl"*) printf '%s\n' "$id" ;; esac
-  done | sort -n)
-  if [ "$phase" = deed ]; then
-    [ -z "$transacted" ] || printf %s "${ids##*"$nl"}"
-    return
-  fi
-  id=${ids%%"$nl"*} booted=$(sed -n 's/^btime //p' "$R/proc/stat" 2>/dev/null)
-  # It is a time. What came after the machine started again was not brought by what ended with that.
-  [ -z "$booted" ] || [ "$(stat -c %Y "$S/transaction")" -ge "$booted" ] || [ "${id:-0}" -lt "$booted" ] || return 0
-  printf %s "$id"
 }
 
 # What a transaction brought beside what was asked for belongs to it, also when it was cut off.
@@ -137,7 +95,7 @@ account() {
   names=$(list_brought)
   for n in $names; do
     key=package-$(printf %s "$n" | tr .+ __)
-    load "$key" || note "$key" package absent "$n" "$manager"
+    load "$key" || note "$key" package absent "$n" "$format"
     brought="$brought $key"
   done
   # shellcheck disable=SC2086 # names of packages have no spaces

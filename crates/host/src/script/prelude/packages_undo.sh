@@ -27,8 +27,8 @@ remove_packages() {
   fi
   for key in $packages; do
     load "$key" || continue
-    if has_trace "$l_name"; then
-      purge_check "$l_name" >"$out" 2>&1
+    if per_format has_trace "$l_name"; then
+      per_format purge_check "$l_name" >"$out" 2>&1
       stick "$l_name is still installed"
     else
       say "undone package $l_name"
@@ -39,28 +39,8 @@ remove_packages() {
 
 purge() {
   present=
-  for p in "$@"; do ! has_trace "$p" || present="$present $p"; done
+  for p in "$@"; do ! per_format has_trace "$p" || present="$present $p"; done
   [ -n "$present" ] || return 0
-  export DEBIAN_FRONTEND=noninteractive
-  removed=
-  for p in $present; do case " $modest " in *" $p "*) removed="$removed $p" ;; esac; done
-  # shellcheck disable=SC2086
-  [ -z "$removed" ] || when_free dpkg --force-remove-reinstreq --remove $removed || return
-  for p in $removed; do present=$(printf '%s' "$present " | sed "s/ $p / /"); done
-  [ -n "${present# }" ] || return 0
-  # shellcheck disable=SC2086
-  case $manager in dpkg) when_free dpkg --force-remove-reinstreq --purge $present ;; rpm) when_free rpm -e $present ;; esac
-}
-
-purge_check() {
-  case $manager in dpkg) dpkg --simulate --purge "$1" ;; rpm) rpm -e --test "$1" ;; esac
-}
-
-# A package that dpkg was cut off in has left files too.
-has_trace() {
-  [ "$manager" = dpkg ] || { has_package "$1"; return; }
-  case $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) in
-  '' | not-installed) return 1 ;;
-  config-files) case " $modest " in *" $1 "*) return 1 ;; esac ;;
-  esac
+  # shellcheck disable=SC2086 # names of packages have no spaces
+  per_format purge $present
 }

@@ -340,7 +340,7 @@ impl Place {
         }
         let mut text = text.replacen("/usr/local/sbin:", &format!("{path}/usr/local/sbin:"), 1);
         if self.rpm {
-            text = text.replacen("command -v dpkg-query", "false", 1);
+            text = text.replacen("='deb:dpkg-query ", "='", 1);
         }
         let file = work.path().join("run");
         let before = if limit.is_some() { ONE_BY_ONE } else { "" };
