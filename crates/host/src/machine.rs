@@ -5,7 +5,7 @@
 
 mod error;
 mod last_words;
-mod managed;
+pub(crate) mod managed;
 mod offered;
 mod one_off;
 mod outcome;
@@ -28,7 +28,7 @@ use tokio::{
     time::{timeout, timeout_at},
 };
 
-pub(crate) use self::managed::{END as MANAGED_END, is_certificate};
+pub(crate) use self::managed::END as MANAGED_END;
 use self::progress::{Progress, lacking, step_title};
 pub use self::{
     error::Error,

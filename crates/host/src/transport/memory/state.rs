@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     content::Hash,
-    machine::{ManagedResource, is_certificate},
+    machine::{ManagedResource, managed::is_certificate},
     script::RecordKey,
     transport::ending::Ending,
 };
