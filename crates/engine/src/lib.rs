@@ -29,5 +29,6 @@ pub mod run;
 pub mod state;
 pub mod status;
 mod taints;
+mod traces;
 mod unit_file;
 pub mod versions;

@@ -28,7 +28,7 @@ pub use self::{
     environment::Environment,
     error::{Error, Problem},
 };
-use crate::state::Directory;
+use crate::{state::Directory, traces};
 
 /// All machines of a cluster, in the cluster's order, held for `identity`. Nothing is connected yet.
 ///
@@ -70,7 +70,9 @@ fn held(
     let bastions = Bastions::new();
     let machine = |(target, privilege)| {
         let ssh = Ssh::new(target, timeouts.clone(), bastions.clone());
-        Machine::new(Arc::new(ssh), privilege, identity.clone())
+        let mut machine = Machine::new(Arc::new(ssh), privilege, identity.clone());
+        machine.questions = traces::QUESTIONS;
+        machine
     };
     targets.into_iter().map(machine).collect()
 }

@@ -1,6 +1,6 @@
 //! What a machine is, learnt in one round trip.
 //!
-//! [`SCRIPT`] runs on the machine and only reads; [`parse`] turns its answer into [`Facts`]. The
+//! [`script()`] gives what runs on the machine and only reads; [`parse`] turns its answer into [`Facts`]. The
 //! script ships what files and programs say, the judgement is here, where it can be tested.
 //!
 //! A machine's answer is hostile until read: any bytes give facts or an error. Text that comes
@@ -16,13 +16,13 @@ mod confinement;
 mod disk;
 mod firewall;
 mod identity;
-mod kubernetes;
 mod memory;
 mod module;
 mod network;
 mod os;
 mod port;
 mod program;
+mod question;
 mod resolver;
 mod runtime;
 mod runtime_use;
@@ -45,13 +45,13 @@ pub use confinement::Confinement;
 pub use disk::{Disk, Space};
 pub use firewall::{Firewall, Firewalls, Iptables, IptablesBackend};
 pub use identity::Identity;
-pub use kubernetes::{EtcdDirectories, KubernetesTraces};
 pub use memory::{Memory, Swap};
 pub use module::ModuleState;
 pub use network::{Address, DefaultRoute, Interface, Names};
 pub use os::{Arch, Os};
 pub use port::{Listener, Process, Protocol};
 pub use program::Shell;
+pub use question::{ConfiguredDirectory, DirectorySetting, Questions, script};
 pub use resolver::Resolver;
 pub use runtime::{Runtime, RuntimeKind};
 pub use runtime_use::{DOCKER_SETTINGS, DockerUse, RUNTIME_USE, RuntimeUse};
@@ -60,9 +60,9 @@ pub use service::{ActiveState, Init, Systemd, Unit};
 
 use crate::package_manager::PackageManager;
 
-/// Prints the facts of the machine that runs it, best as root. For any POSIX shell; it takes
-/// nothing from its standard input and does not depend on how it was started.
-pub const SCRIPT: &str = include_str!("facts/facts.sh");
+/// Prints the facts of the machine that runs it, best as root, behind what [`script()`] puts before it. For any POSIX
+/// shell; it takes nothing from its standard input and does not depend on how it was started.
+pub(crate) const SCRIPT: &str = include_str!("facts/facts.sh");
 
 /// What is known of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,13 +133,17 @@ pub struct Facts {
     /// Whom they serve, besides a cluster of ours.
     #[serde(default)]
     pub runtime_use: RuntimeUse,
-    /// What an earlier Kubernetes left, or has.
-    pub kubernetes: KubernetesTraces,
+    /// Paths in the directories of [`Questions::entries`].
+    #[serde(default)]
+    pub entries: Vec<String>,
+    /// Directories that the settings of [`Questions::directories`] name, by the setting's name.
+    #[serde(default)]
+    pub directories: BTreeMap<String, ConfiguredDirectory>,
     /// Names of proxy settings in `/etc/environment`. Values may hold passwords and stay there.
     pub proxies: Vec<String>,
 }
 
-/// Reads what [`SCRIPT`] printed. `sent` and `received` are our own clock before the script was
+/// Reads what the script of [`script()`] printed. `sent` and `received` are our own clock before the script was
 /// sent and after its answer was complete.
 ///
 /// # Errors
@@ -179,7 +183,8 @@ pub fn parse(bytes: &[u8], sent: SystemTime, received: SystemTime) -> Result<Fac
         resolver: resolver::resolver(&answer),
         runtimes: runtime::runtimes(&answer, &programs, units.as_ref()),
         runtime_use: runtime_use::runtime_use(&answer, units.as_ref()),
-        kubernetes: kubernetes::traces(&answer, &programs, units.as_ref()),
+        entries: answer.lines("entries").unwrap_or_default().to_vec(),
+        directories: question::directories(&answer),
         proxies: answer.lines("proxies").unwrap_or_default().to_vec(),
         os,
         arch,

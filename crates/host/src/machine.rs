@@ -37,7 +37,7 @@ pub use self::{
     outcome::{Difference, Event, Left, Outcome, Report, Undone},
 };
 use crate::{
-    facts::{self, Facts},
+    facts::{self, Facts, Questions},
     path::Word,
     privilege::{self, Privilege},
     report::{Answer, Line, Reader, Unreadable, readable},
@@ -71,6 +71,8 @@ pub struct Machine {
     pub patience: Duration,
     /// Whether files are compared by their bytes even where size, times and inode are known.
     pub verify: bool,
+    /// What is asked beside the usual facts.
+    pub questions: Questions,
 }
 
 impl fmt::Debug for Machine {
@@ -91,6 +93,7 @@ impl Machine {
             connection: Mutex::new(None),
             patience: Duration::from_secs(120),
             verify: false,
+            questions: Questions::default(),
         }
     }
 
@@ -121,7 +124,8 @@ impl Machine {
     pub async fn facts(&self, deadline: Duration) -> Result<(Facts, Managed), Error> {
         let run = self.new_run();
         let managed = script::managed(&self.setting(&run));
-        let question = format!("(\n{managed})\necho {MANAGED_END}{}", facts::SCRIPT);
+        let asked = facts::script(&self.questions);
+        let question = format!("(\n{managed})\necho {MANAGED_END}{asked}");
         let sent = SystemTime::now();
         let (output, errors) = self.ask(&question, deadline, "facts").await?;
         let received = SystemTime::now();

@@ -115,7 +115,7 @@ pub struct Link {
 /// See [`Operation::Unit`].
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Such as `kubelet.service`.
+    /// Such as `sshd.service`.
     pub name: UnitName,
     /// Whether it starts with the machine; `None` leaves that alone.
     pub enabled: Option<bool>,

@@ -9,13 +9,20 @@ use std::{
 };
 
 use hatchery_host::{
-    facts::{Arch, CgroupVersion, Facts, Protocol, SCRIPT, SelinuxMode, Shell, parse},
+    facts::{Arch, CgroupVersion, Facts, Protocol, Questions, SelinuxMode, Shell, parse, script},
     package_manager::{APT, DNF},
 };
 use hatchery_sandbox::{
     lab::{Machine, Options},
     settings::{System, Wish},
     test_lab::TestLab,
+};
+
+const QUESTIONS: Questions = Questions {
+    entries: &["/etc/kubernetes", "/var/lib/etcd"],
+    units: &["kubelet.service"],
+    directories: &[],
+    busy_mounts: &[],
 };
 
 const RUN: &str = "eval \"$(cat)\"";
@@ -40,7 +47,7 @@ async fn ok(machine: &Machine, command: &str) -> String {
 
 async fn answer_of(machine: &Machine) -> String {
     let output = machine
-        .run_with_input(RUN, SCRIPT.as_bytes())
+        .run_with_input(RUN, script(&QUESTIONS).as_bytes())
         .await
         .unwrap();
     assert!(output.success() && output.stderr.is_empty(), "{output:?}");
@@ -149,7 +156,7 @@ fn has_its_disks_and_programs(facts: &Facts) {
         "it has our clock: {clock:?}"
     );
     assert!(facts.programs.contains_key("tar") && facts.programs.contains_key("modprobe"));
-    assert!(facts.kubernetes.is_untouched(), "{:?}", facts.kubernetes);
+    assert!(facts.entries.is_empty(), "{:?}", facts.entries);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,10 +183,9 @@ async fn a_debian_machine() {
     let facts = facts_of(machine).await;
     let took = begin.elapsed();
     assert_eq!(
-        facts.kubernetes.configuration,
-        ["/etc/kubernetes/admin.conf"]
+        facts.entries,
+        ["/etc/kubernetes/admin.conf", "/var/lib/etcd/member"]
     );
-    assert_eq!(facts.kubernetes.data, ["/var/lib/etcd"]);
     assert_eq!(facts.proxies, ["HTTPS_PROXY", "no_proxy"]);
     assert_eq!(facts.sysctls["net.ipv4.ip_forward"], "1");
     eprintln!("facts of a Debian machine, connection included: {took:?}");

@@ -4,7 +4,7 @@
 //! of the same minor version. A file that asks for such a change is refused before anything is touched; workers and the
 //! load balancer may come and go.
 
-use hatchery_host::{facts::Unit, script::Identity};
+use hatchery_host::script::Identity;
 use hatchery_spec::{
     Cluster,
     cluster::{Machine, Role, RuntimeKind},
@@ -17,6 +17,7 @@ use crate::{
     package::Release,
     preflight::{Finding, Reply, Severity},
     state::{Brought, Claim, Record},
+    traces::KubernetesTraces,
     versions::Versions,
 };
 
@@ -60,16 +61,15 @@ impl Observed {
             let mut resources = managed.resources.iter();
             resources.any(|one| one.kind == *kind && one.name == *name)
         });
-        let traces = &facts.kubernetes;
-        let mut units = traces.units.values();
+        let traces = KubernetesTraces::from_facts(facts);
         let mut files = traces.configuration.iter();
-        let is_used = traces.etcd_member
-            || units.any(Unit::is_active)
+        let is_used = traces.etcd.is_some()
+            || traces.has_active_unit()
             || files.any(|path| path == load_balancer::CONFIGURATION);
         Some(Self {
             etcd: has_unit("etcd.service"),
-            etcd_data: traces.etcd_member,
-            etcd_directories: Directories::found(traces).filter(|_| is_ours),
+            etcd_data: traces.etcd.is_some(),
+            etcd_directories: traces.etcd.filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
             runtime: runtime.map(|(_, _, kind)| *kind).filter(|_| is_ours),

@@ -1,6 +1,6 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
-use hatchery_host::facts::{KubernetesTraces, RuntimeKind as Found, Unit};
+use hatchery_host::facts::{RuntimeKind as Found, Unit};
 use hatchery_spec::cluster::{Role, RuntimeKind};
 
 use super::{
@@ -8,6 +8,7 @@ use super::{
     finding::Findings,
     subject::Subject,
 };
+use crate::traces::KubernetesTraces;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.ours {
@@ -20,8 +21,8 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
 }
 
 fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
-    let traces = &subject.facts.kubernetes;
-    if is_eggos(traces) {
+    let traces = KubernetesTraces::from_facts(subject.facts);
+    if is_eggos(&traces) {
         subject.say(
             findings,
             (Error, "eggo"),

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use hatchery_host::{
-    facts::Unit,
-    machine::{Error, Machine, Undone},
-};
+use hatchery_host::machine::{Error, Machine, Undone};
 
 use super::{Done, Run, TaskError};
-use crate::{api, cleanup, components::pods, plan::Released};
+use crate::{api, cleanup, components::pods, plan::Released, traces::KubernetesTraces};
 
 /// One round of putting things back takes at most so long.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -66,7 +63,7 @@ async fn runs_nothing(machine: &Machine) -> Result<(), TaskError> {
             remedy: error.remedy(),
             reason: error.to_string(),
         })?;
-    match facts.0.kubernetes.units.values().any(Unit::is_active) {
+    match KubernetesTraces::from_facts(&facts.0).has_active_unit() {
         false => Ok(()),
         true => Err(TaskError::Refused {
             reason: "its own record in /var/lib/hatchery is lost, and services of a cluster run on it".into(),

@@ -25,7 +25,7 @@ impl Os {
     }
 }
 
-/// An architecture, by the names that Kubernetes and Go have for them.
+/// An architecture, by the names that Go has for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {

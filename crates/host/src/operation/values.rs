@@ -52,7 +52,7 @@ impl fmt::Display for Mode {
 pub struct UnitName(String);
 
 impl UnitName {
-    /// Such as `kubelet.service`.
+    /// Such as `sshd.service`.
     pub fn new(name: impl Into<String>) -> Result<Self, ValueError> {
         let name = name.into();
         let suffixes = [

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::SystemTime};
 
 use super::world::World;
 
-/// The answer to [`crate::facts::SCRIPT`], section by section. What a task changes is told as it then is.
+/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is told as it then is.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     sections: Vec<(String, String)>,
@@ -14,7 +14,7 @@ const REAL: &str = include_str!("../../facts/answers/debian.txt");
 const BOUNDARY: &str = "12b492cb-47a9-4b5b-a69c-b2fb0789fcd7";
 
 impl Sheet {
-    /// A Debian 12 server on amd64: two processors, 24 GiB of memory, one disk, nothing of Kubernetes.
+    /// A Debian 12 server on amd64: two processors, 24 GiB of memory, one disk, no traces of a cluster.
     pub fn debian() -> Self {
         let mark = format!("\n{BOUNDARY} ");
         let section = |text: &str| {
@@ -30,6 +30,7 @@ impl Sheet {
         sheet.remove_line("paths", "/.dockerenv");
         sheet.remove_line("systemd", "Virtualization=");
         sheet.set_section("entries", "");
+        sheet.set_section("directories", "");
         sheet.set_section("proxies", "");
         sheet.set_section(
             "mounts",
