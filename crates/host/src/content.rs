@@ -89,7 +89,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             inode: (metadata.dev(), metadata.ino()),
             size: metadata.len(),
@@ -141,7 +141,7 @@ impl Content {
         let mut file = fs::File::open(path).context(ReadSnafu { path })?;
         let metadata = file.metadata().context(ReadSnafu { path })?;
         ensure!(metadata.is_file(), NotAFileSnafu { path });
-        let identity = Identity::of(&metadata);
+        let identity = Identity::from_metadata(&metadata);
         let (mut digest, mut buffer, mut size) = (Sha256::new(), vec![0; 1 << 18], 0);
         loop {
             let length = file.read(&mut buffer).context(ReadSnafu { path })?;

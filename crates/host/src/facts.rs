@@ -1,7 +1,7 @@
 //! What a machine is, learnt in one round trip.
 //!
 //! [`script()`] gives what runs on the machine and only reads; [`parse`] turns its answer into [`Facts`]. The
-//! script ships what files and programs say, the judgement is here, where it can be tested.
+//! script ships what files and programs say, what they mean is decided here, where it can be tested.
 //!
 //! A machine's answer is hostile until read: any bytes give facts or an error. Text that comes
 //! out of it holds no control characters and is safe to print. A fact that the machine did not

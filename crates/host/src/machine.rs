@@ -68,7 +68,7 @@ pub struct Machine {
     identity: Identity,
     connection: Mutex<Option<Arc<dyn Connection>>>,
     /// How long a run waits for another one on the same machine.
-    pub patience: Duration,
+    pub lock_timeout: Duration,
     /// Whether files are compared by their bytes even where size, times and inode are known.
     pub verify: bool,
     /// What is asked beside the usual facts.
@@ -91,7 +91,7 @@ impl Machine {
             privilege,
             identity,
             connection: Mutex::new(None),
-            patience: Duration::from_secs(120),
+            lock_timeout: Duration::from_secs(120),
             verify: false,
             questions: Questions::default(),
         }
@@ -142,13 +142,14 @@ impl Machine {
 
     /// What a task would change. Changes nothing and needs no lock.
     pub async fn look(&self, task: &Task) -> Result<Vec<Difference>, Error> {
-        let list = List::of(task);
+        let list = List::for_task(task);
         let run = self.new_run();
         let question = list.script(&self.setting(&run), task, "look");
         let (output, errors) = self.ask(&question, task.deadline, "look").await?;
         let answer = self.read(&output, &errors)?;
         self.refused(&answer)?;
-        Difference::of(task, &list.steps, &answer).ok_or_else(|| self.garbled(&readable(&output)))
+        Difference::from_answer(task, &list.steps, &answer)
+            .ok_or_else(|| self.garbled(&readable(&output)))
     }
 
     /// Makes a task so. Bytes are sent only for what the machine turns out to lack. `watch` hears of each step.
@@ -157,7 +158,7 @@ impl Machine {
         task: &Task,
         watch: &(dyn Fn(Event<'_>) + Send + Sync),
     ) -> Result<Report, Error> {
-        let list = List::of(task);
+        let list = List::for_task(task);
         let end = Instant::now() + task.deadline;
         let mut wanted = BTreeSet::new();
         let mut report = Report::default();
@@ -199,7 +200,7 @@ impl Machine {
                 wanted.extend(lacking);
                 continue;
             }
-            return self.judge(report, task, &list, &answer);
+            return self.checked_report(report, task, &list, &answer);
         }
         Err(Error::Restless {
             host: self.name().into(),
@@ -477,14 +478,14 @@ impl Machine {
         Ok(())
     }
 
-    fn judge(
+    fn checked_report(
         &self,
         mut report: Report,
         task: &Task,
         list: &List,
         answer: &Answer,
     ) -> Result<Report, Error> {
-        report.outcomes = Outcome::of(task, &list.steps, answer);
+        report.outcomes = Outcome::from_answer(task, &list.steps, answer);
         let failed = answer.steps.iter().find_map(|(number, line)| match line {
             Line::Failed(_, text) => Some((*number, text.clone())),
             _ => None,
@@ -550,7 +551,7 @@ impl Machine {
             identity: &self.identity,
             run,
             root: "",
-            patience: self.patience,
+            lock_timeout: self.lock_timeout,
             verify: self.verify,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Setting<'a> {
     /// The directory that stands for the machine's root: empty on a machine.
     pub(crate) root: &'a str,
     /// How long to wait for another run.
-    pub(crate) patience: Duration,
+    pub(crate) lock_timeout: Duration,
     /// Whether to read every byte of every file.
     pub(crate) verify: bool,
 }
@@ -81,7 +81,7 @@ impl List {
         self.keys
     }
 
-    pub(crate) fn of(task: &Task) -> Self {
+    pub(crate) fn for_task(task: &Task) -> Self {
         let mut list = Self::default();
         let mut numbers = HashMap::new();
         for (number, operation) in task.operations().iter().enumerate() {
@@ -411,8 +411,8 @@ fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {
         ("cluster", setting.identity.cluster.as_str()),
         ("cluster_name", setting.identity.cluster_name.as_str()),
         ("owner", owner),
-        ("patience", &setting.patience.as_secs().to_string()),
-        ("patient", &step_deadline.as_secs().max(1).to_string()),
+        ("lock_timeout", &setting.lock_timeout.as_secs().to_string()),
+        ("step_timeout", &step_deadline.as_secs().max(1).to_string()),
         ("verify", if setting.verify { "1" } else { "" }),
     ] {
         let _ = writeln!(text, "{name}={}", quote(value));

@@ -183,7 +183,10 @@ impl Stream<'_> {
     ) -> Result<(), Error> {
         let mut file = fs::File::open(path).await.context(ReadSnafu { path })?;
         let metadata = file.metadata().await.context(ReadSnafu { path })?;
-        ensure!(Identity::of(&metadata) == identity, ChangedSnafu { path });
+        ensure!(
+            Identity::from_metadata(&metadata) == identity,
+            ChangedSnafu { path }
+        );
         file.set_max_buf_size(PIECE);
         let size = metadata.len();
         self.header(name, access, size).await?;
@@ -199,7 +202,10 @@ impl Stream<'_> {
             left -= length as u64;
         }
         let metadata = file.metadata().await.context(ReadSnafu { path })?;
-        ensure!(Identity::of(&metadata) == identity, ChangedSnafu { path });
+        ensure!(
+            Identity::from_metadata(&metadata) == identity,
+            ChangedSnafu { path }
+        );
         self.pad(size, 512).await
     }
 

@@ -61,7 +61,7 @@ impl Task {
     /// The records on the machine that belong to the owner when this task is all that it needs, also those of directories
     /// above its files.
     pub fn record_keys(&self) -> BTreeSet<RecordKey> {
-        List::of(self).into_keys()
+        List::for_task(self).into_keys()
     }
 
     /// What, in order.

@@ -49,13 +49,13 @@ pub enum Flaw {
         most: usize,
     },
     /// Too many bytes of names.
-    #[snafu(display("its paths and link targets are longer than {most} bytes together"))]
+    #[snafu(display("its paths and link targets are longer than {most} bytes in total"))]
     Names {
         /// How much was allowed.
         most: usize,
     },
     /// Links that take too long to follow.
-    #[snafu(display("its symbolic links are too tangled to follow"))]
+    #[snafu(display("its symbolic links have too many levels"))]
     Tangled,
     /// One entry is refused.
     #[snafu(display("entry {entry} {fault}"))]
@@ -110,7 +110,7 @@ pub enum Fault {
         most: usize,
     },
     /// The same path twice, in whatever spelling.
-    #[snafu(display("is there twice"))]
+    #[snafu(display("occurs twice"))]
     Duplicate,
     /// Below something that is not a directory.
     #[snafu(display("lies below {ancestor}, which is a {kind}"))]
@@ -138,19 +138,19 @@ pub enum Fault {
         why: Box<Fault>,
     },
     /// A link out of the tree.
-    #[snafu(display("links to {target}, which leads out of the archive"))]
+    #[snafu(display("links to {target}, which points outside the archive"))]
     LeadsOut {
         /// As shown to users.
         target: String,
     },
     /// A link that ends nowhere.
-    #[snafu(display("links to {target}, which goes round in a circle or through too many links"))]
+    #[snafu(display("links to {target}, which is a loop or follows too many links"))]
     Loop {
         /// As shown to users.
         target: String,
     },
     /// A hard link to something that does not come before it.
-    #[snafu(display("is a hard link to {target}, which is no file before it in the archive"))]
+    #[snafu(display("is a hard link to {target}, which is not an earlier file in the archive"))]
     NoSuchFile {
         /// As shown to users.
         target: String,
@@ -177,7 +177,7 @@ pub enum Fault {
         flag: u8,
     },
     /// A directory or link that claims to hold bytes: readers of tar differ on what that means.
-    #[snafu(display("is no file, but claims to hold {size} bytes"))]
+    #[snafu(display("is not a file but has {size} bytes of data"))]
     Contents {
         /// How many.
         size: u64,

@@ -91,7 +91,7 @@ fn backend(path: &str) -> Option<IptablesBackend> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{answer::of, service::ActiveState};
+    use crate::facts::{answer::with_sections, service::ActiveState};
 
     #[test]
     fn installed_is_not_active() {
@@ -108,7 +108,7 @@ mod tests {
             ("firewalld.service".to_owned(), unit(ActiveState::Inactive)),
             ("ufw.service".to_owned(), unit(ActiveState::Active)),
         ]);
-        let answer = of(&[
+        let answer = with_sections(&[
             ("ufw-conf", "# comment\nENABLED=no\n"),
             ("values", "iptables /usr/sbin/xtables-nft-multi\n"),
             ("iptables-tables", "nat\nfilter\n"),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(iptables.backend, Some(IptablesBackend::Nft));
         assert_eq!(iptables.legacy_tables, ["nat", "filter"]);
         assert_eq!(
-            firewalls(&of(&[]), &programs, None).firewalld,
+            firewalls(&with_sections(&[]), &programs, None).firewalld,
             Some(Firewall { active: None })
         );
     }

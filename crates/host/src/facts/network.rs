@@ -215,7 +215,7 @@ pub(super) fn bytes_of_word(word: &str, arch: Option<&Arch>) -> Option<[u8; 4]> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn interfaces_have_their_addresses() {
@@ -226,7 +226,11 @@ mod tests {
             4: eth0    inet6 fd00::2/64 scope global nodad \\ valid\n\
             4: eth0    inet 10.0.0.1 peer 10.0.0.2/32 scope global eth0\\ valid\n\
             4: eth0    inet 10.0.0.1/99 scope global\n9: gone inet 10.1.1.1/8\n";
-        let found = interfaces(&of(&[("links", links), ("addresses", addresses)])).unwrap();
+        let found = interfaces(&with_sections(&[
+            ("links", links),
+            ("addresses", addresses),
+        ]))
+        .unwrap();
         assert_eq!(found.len(), 2);
         let eth0 = &found[1];
         assert_eq!(
@@ -240,7 +244,7 @@ mod tests {
             .map(|a| format!("{}/{}", a.address, a.prefix))
             .collect();
         assert_eq!(addresses, ["192.0.2.2/24", "fd00::2/64", "10.0.0.1/32"]);
-        assert_eq!(interfaces(&of(&[("links", "")])), None);
+        assert_eq!(interfaces(&with_sections(&[("links", "")])), None);
     }
 
     #[test]
@@ -252,7 +256,7 @@ mod tests {
             "{zero} 00 {zero} 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n\
              {zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
         );
-        let answer = of(&[("routes-4", ipv4), ("routes-6", &ipv6)]);
+        let answer = with_sections(&[("routes-4", ipv4), ("routes-6", &ipv6)]);
         let found = default_routes(&answer, Some(&Arch::Amd64)).unwrap();
         let gateways: Vec<_> = found
             .iter()
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn the_full_name_is_taken_from_the_machine_s_own_files() {
         let full = |hostname: &str, hosts: &str| {
-            names(&of(&[
+            names(&with_sections(&[
                 ("values", &format!("hostname {hostname}\n")),
                 ("hosts", hosts),
             ]))

@@ -120,7 +120,7 @@ fn owner(line: &str) -> Option<(u64, Process)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn listeners_have_their_processes() {
@@ -135,7 +135,7 @@ mod tests {
         );
         let owners = "99 812 sshd\n99 1 systemd\n99 1 systemd\n7 3 two words\nbad\n";
         let found = listeners(
-            &of(&[("sockets", &sockets), ("socket-owners", owners)]),
+            &with_sections(&[("sockets", &sockets), ("socket-owners", owners)]),
             None,
         )
         .unwrap();
@@ -165,8 +165,11 @@ mod tests {
 
     #[test]
     fn an_unread_table_is_unknown() {
-        assert_eq!(listeners(&of(&[]), None), None);
-        assert_eq!(listeners(&of(&[("sockets", "")]), None), Some(vec![]));
+        assert_eq!(listeners(&with_sections(&[]), None), None);
+        assert_eq!(
+            listeners(&with_sections(&[("sockets", "")]), None),
+            Some(vec![])
+        );
         assert_eq!(address_of_words("ä0000000", None), None);
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn sysctls(answer: &Answer) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
     use crate::{
-        facts::answer::of,
+        facts::answer::with_sections,
         package_manager::{APT, DNF, RPM, YUM},
     };
 
@@ -93,7 +93,7 @@ mod tests {
             ..Os::default()
         };
         let programs = installed.iter().map(|name| format!("/usr/bin/{name}\n"));
-        let answer = of(&[
+        let answer = with_sections(&[
             ("programs", &programs.collect::<String>()),
             ("paths", paths),
         ]);
@@ -115,12 +115,12 @@ mod tests {
 
     #[test]
     fn shells_and_settings() {
-        let shell = |path: &str| shell(&of(&[("values", &format!("sh {path}\n"))]));
+        let shell = |path: &str| shell(&with_sections(&[("values", &format!("sh {path}\n"))]));
         assert_eq!(shell("/usr/bin/dash"), Some(Shell::Dash));
         assert_eq!(shell("/bin/busybox"), Some(Shell::Busybox));
         assert_eq!(shell("/bin/mksh"), Some(Shell::Other("mksh".into())));
         assert_eq!(shell("/bin/sh"), None);
-        let answer = of(&[(
+        let answer = with_sections(&[(
             "sysctls",
             "/proc/sys/net/ipv4/ip_local_port_range:32768\t60999\n/proc/sys/x\n",
         )]);

@@ -104,12 +104,12 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn settings_name_directories() {
         let said = "DATA used /srv/data/\nLOG empty /a b\\\"\\\\c\nbroken\n";
-        let found = directories(&of(&[("directories", said)]));
+        let found = directories(&with_sections(&[("directories", said)]));
         let found: Vec<_> = found
             .iter()
             .map(|(name, one)| (name.as_str(), one.path.as_str(), one.is_used))

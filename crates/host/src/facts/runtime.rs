@@ -112,7 +112,7 @@ fn version(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn versions_are_found_in_what_programs_say() {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_socket_alone_is_no_runtime() {
-        let answer = of(&[
+        let answer = with_sections(&[
             (
                 "paths",
                 "/run/docker.sock\n/run/containerd/containerd.sock\n",

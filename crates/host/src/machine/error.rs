@@ -32,7 +32,7 @@ pub enum Error {
         report: Box<Report>,
     },
     /// A file is no longer the one that the task was made for, of which only the machine has the bytes. Nothing was done.
-    #[snafu(display("{host}: {step} changed on the machine while it was being looked at"))]
+    #[snafu(display("{host}: {step} changed on the machine during the check"))]
     Changed {
         /// The machine.
         host: String,
@@ -40,7 +40,7 @@ pub enum Error {
         step: String,
     },
     /// It took too long. It may still be at it; the next run waits for that or ends it.
-    #[snafu(display("{host}: {step} was not done within {} s", after.as_secs()))]
+    #[snafu(display("{host}: {step} did not finish within {} s", after.as_secs()))]
     Deadline {
         /// The machine.
         host: String,
@@ -105,7 +105,7 @@ pub enum Error {
         source: stream::Error,
     },
     /// Its answer is none.
-    #[snafu(display("{host} gives an answer that makes no sense: {text}"))]
+    #[snafu(display("{host} gave an invalid answer: {text}"))]
     Garbled {
         /// The machine.
         host: String,
@@ -129,7 +129,7 @@ pub enum Error {
         source: facts::Error,
     },
     /// The script was ended from outside, again and again.
-    #[snafu(display("{host}: what was at work there was ended from outside during: {step}"))]
+    #[snafu(display("{host}: the script was killed during: {step}"))]
     Died {
         /// The machine.
         host: String,
@@ -137,7 +137,7 @@ pub enum Error {
         step: String,
     },
     /// Every attempt was lost.
-    #[snafu(display("{host}: the connection was lost again and again"))]
+    #[snafu(display("{host}: the connection was lost repeatedly"))]
     Restless {
         /// The machine.
         host: String,
@@ -166,17 +166,17 @@ impl Error {
                 "free some space on the machine's disk, then run again: it continues where it stopped".into()
             }
             Self::Step { .. } => {
-                "put right what the machine complains of, then run again: it continues where it stopped".into()
+                "fix what the machine reports, then run again: it continues where it stopped".into()
             }
-            Self::Changed { .. } => "run the command again: it looks at the machine anew".into(),
+            Self::Changed { .. } => "run the command again: it checks the machine again".into(),
             Self::Deadline { .. } => {
-                "look what the machine is doing, then run again: it continues where it stopped".into()
+                "check what the machine is doing, then run again: it continues where it stopped".into()
             }
             Self::Held { name, cluster, .. } => format!(
                 "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
             ),
             Self::Died { .. } => {
-                "look whether the machine runs out of memory or somebody ends processes there, then run again".into()
+                "check whether the machine is out of memory or somebody kills processes there, then run again".into()
             }
             Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
             Self::Needs { program, .. } => match program.as_str() {
@@ -189,7 +189,7 @@ impl Error {
                 "a login script of the user may print to standard output; it must not when there is no terminal".into()
             }
             Self::TooLong { .. } => {
-                "look whether the machine is what it should be, and what its login shell prints".into()
+                "check that this is the right machine, and what its login shell prints".into()
             }
             Self::Stopped { .. } | Self::NotBegun { .. } | Self::Facts { .. } => return None,
         })

@@ -52,7 +52,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Vec<Self> {
+    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Vec<Self> {
         let mut outcomes = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {
             let Some(outcome) = outcomes.get_mut(step.operation) else {
@@ -98,7 +98,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
+    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
         answer.end.as_ref()?;
         let mut differences = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {

@@ -128,7 +128,7 @@ likely_id() {
     case $n,$id in gpg-pubkey,* | *,*[!0-9]*) continue ;; esac
     case $nl$new$nl in *"$nl$n$nl"*) printf '%s\n' "$id" ;; esac
   done | sort -n)
-  if [ "$phase" = deed ]; then
+  if [ "$phase" = change ]; then
     [ -z "$transacted" ] || printf %s "${ids##*"$nl"}"
     return
   fi

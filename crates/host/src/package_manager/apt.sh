@@ -19,7 +19,7 @@ apt_bring() {
 }
 
 apt_plan() {
-  while_alive "$patient" apt-get -s install -y -q --no-install-recommends --no-remove "$@"
+  while_alive "$step_timeout" apt-get -s install -y -q --no-install-recommends --no-remove "$@"
   plan=$(printf '+ %s\n' "$@"; sed -n 's/^Inst \([^ :]*\).*/+ \1/p' "$out")
 }
 

@@ -10,8 +10,8 @@ pub enum Refusal {
     /// sudo wants a password and there is none.
     #[snafu(display("sudo asks for a password, and none is known"))]
     NeedsPassword,
-    /// sudo does not take the password.
-    #[snafu(display("sudo does not take the password"))]
+    /// sudo rejected the password.
+    #[snafu(display("sudo rejected the password"))]
     WrongPassword,
     /// The password cannot be typed.
     #[snafu(display("sudo's password holds a line break"))]

@@ -73,7 +73,7 @@ pub enum Error {
         after: Duration,
     },
     /// A machine on the way failed.
-    #[snafu(display("cannot get to {host} through {bastion}: {source}"))]
+    #[snafu(display("cannot reach {host} through {bastion}: {source}"))]
     Bastion {
         /// The machine.
         host: String,
@@ -92,7 +92,7 @@ pub enum Error {
         reason: String,
     },
     /// The machine takes no further command on this connection.
-    #[snafu(display("{host} refuses to begin a command: {reason}"))]
+    #[snafu(display("{host} refuses to run a command: {reason}"))]
     ChannelRefused {
         /// The machine.
         host: String,
@@ -225,7 +225,7 @@ pub enum Unreachable {
 
 impl Unreachable {
     /// From what the system said.
-    pub(super) fn of(error: &io::Error) -> Self {
+    pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::NoRoute,

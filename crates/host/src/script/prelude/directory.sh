@@ -29,11 +29,11 @@ parent() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     [ -d "$R$3" ] || mkdir -m 755 "$R$3" 2>"$out" || fail "$1" "cannot make $R$3"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }
@@ -90,12 +90,12 @@ directory() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     [ -d "$R$3" ] || mkdir "$R$3" 2>"$out" || fail "$1" "cannot make $R$3"
     chown "$6:$7" "$R$3" 2>"$out" && chmod "00$5" "$R$3" 2>"$out" || fail "$1" "cannot set owner and mode of $R$3"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

@@ -53,9 +53,9 @@ file() {
   record)
     if needed "$1"; then keep "$1" "$2" file "$R$3" "$3"; elif load "$2"; then own "$2"; fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     case $need in
     mode*)
       cp "$R$3" "$T/f/$1" 2>"$out" && chown "$6:$7" "$T/f/$1" 2>"$out" && chmod "$5" "$T/f/$1" 2>"$out" ||
@@ -70,7 +70,7 @@ file() {
     put "$1" "$T/f/$1" "$R$3" "$2" "$device"
     case $3 in */systemd/*) reload=1 ;; esac
     eval "path_$1=\$R\$3 settle_$1=1"
-    done_deed "$1"
+    end_change "$1"
     ;;
   collect)
     eval "settled=\${settle_$1:-}"
@@ -107,14 +107,14 @@ link() {
   record)
     if needed "$1"; then keep "$1" "$2" link "$R$3" "$3"; elif load "$2"; then own "$2"; fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     rm -f "$T/link" && ln -s "$5" "$T/link" 2>"$out" || fail "$1" "cannot make a link"
     eval "device=\${dev_$4:-?}"
     put "$1" "$T/link" "$R$3" "$2" "$device"
     case $3 in */systemd/*) reload=1 ;; esac
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }
@@ -130,7 +130,7 @@ absent() {
   record)
     if needed "$1"; then keep "$1" "$2" absent "$R$3" "$3"; elif load "$2"; then own "$2"; fi
     ;;
-  deed)
+  change)
     if ! needed "$1"; then
       # A package of this task may have brought it.
       [ -n "$packaged" ] && { [ -e "$R$3" ] || [ -h "$R$3" ]; } || return 0
@@ -138,10 +138,10 @@ absent() {
       load "$2" || note "$2" absent absent "$3" -
       flush_records
     fi
-    begin_deed "$1"
+    begin_change "$1"
     rm -f "$R$3" 2>"$out" || fail "$1" "cannot remove $R$3"
     case $3 in */systemd/*) reload=1 ;; esac
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

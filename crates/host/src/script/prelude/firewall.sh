@@ -27,14 +27,14 @@ firewall() {
       own "$5"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     case $wall in
     firewalld) wall_add "$1" port "$3/$4" "$3/$4" "$wall_zones" ;;
-    ufw) ufw_name "$3/$4"; within 60 ufw allow "$ufw_name" || fail "$1" "ufw does not open $3/$4" ;;
+    ufw) ufw_name "$3/$4"; within 60 ufw allow "$ufw_name" || fail "$1" "ufw did not open $3/$4" ;;
     esac
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }
@@ -56,11 +56,11 @@ trusted_network() {
       own "$4"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     wall_add "$1" source "$3" "from:$3" trusted
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

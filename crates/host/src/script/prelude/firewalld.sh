@@ -137,8 +137,8 @@ wall_record() {
 # wall_add I KIND VALUE ENTRY ZONES
 wall_add() {
   for z in $5; do
-    wall_has "$wall_now" "$z" "$4" || within 60 firewall-cmd --zone="$z" --add-"$2=$3" || fail "$1" "firewalld does not take $3 into its zone $z"
-    wall_has "$wall_kept" "$z" "$4" || within 60 firewall-cmd --permanent --zone="$z" --add-"$2=$3" || fail "$1" "firewalld does not take $3 into its zone $z for good"
+    wall_has "$wall_now" "$z" "$4" || within 60 firewall-cmd --zone="$z" --add-"$2=$3" || fail "$1" "firewalld did not add $3 to its zone $z"
+    wall_has "$wall_kept" "$z" "$4" || within 60 firewall-cmd --permanent --zone="$z" --add-"$2=$3" || fail "$1" "firewalld did not add $3 to its zone $z permanently"
   done
 }
 

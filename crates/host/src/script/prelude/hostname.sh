@@ -22,14 +22,14 @@ hostname_is() {
       own "$2.kernel"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     printf '%s\n' "$3" >"$T/hostname" && chmod 644 "$T/hostname"
     eval "device=\${dev_$4:-?}"
     put "$1" "$T/hostname" "$R/etc/hostname" "$2" "$device"
     { printf '%s\n' "$3" >"$R/proc/sys/kernel/hostname"; } 2>"$out" || fail "$1" "cannot set the hostname"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

@@ -19,9 +19,9 @@ hosts_entry() {
       own "$4"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     if [ -z "$hosts_own" ]; then
       # Another inode than the original, which is kept.
       cp -p "$R/etc/hosts" "$T/hosts" 2>/dev/null || { : >"$T/hosts" && chmod 644 "$T/hosts"; }
@@ -31,7 +31,7 @@ hosts_entry() {
       hosts_own=1
     fi
     { printf '%s\n' "$3" >>"$R/etc/hosts"; } 2>"$out" || fail "$1" "cannot write /etc/hosts"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

@@ -26,20 +26,20 @@ image() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     # While the runtime unpacks a layer its client hears nothing: a second for each mebibyte more.
-    calm=$((patient + $(stat -c %s "$T/f/$1") / 1048576))
+    allowed=$((step_timeout + $(stat -c %s "$T/f/$1") / 1048576))
     case $3 in
-    containerd) while_alive "$calm" ctr -n k8s.io images import "$T/f/$1" ;;
-    docker) while_alive "$calm" docker load -i "$T/f/$1" ;;
-    isulad) while_alive "$calm" isula load -i "$T/f/$1" ;;
-    esac || fail "$1" "$3 does not take the images"
+    containerd) while_alive "$allowed" ctr -n k8s.io images import "$T/f/$1" ;;
+    docker) while_alive "$allowed" docker load -i "$T/f/$1" ;;
+    isulad) while_alive "$allowed" isula load -i "$T/f/$1" ;;
+    esac || fail "$1" "$3 did not import the images"
     present=$nl$(list_images "$3")$nl
-    for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) fail "$1" "the archive does not bring $ref" ;; esac; done
+    for ref in $4; do case $present in *"$nl$ref$nl"*) ;; *) fail "$1" "the archive does not contain $ref" ;; esac; done
     rm -f "$T/f/$1"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

@@ -17,9 +17,9 @@ sysctl() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     if ! load "$2"; then
       # Its module was loaded by this very task: only now there is a value to keep.
       read_value "$R/proc/sys/$4" || fail "$1" "the kernel has no $3; is its module loaded?"
@@ -27,7 +27,7 @@ sysctl() {
       flush_records
     fi
     { printf '%s\n' "$5" >"$R/proc/sys/$4"; } 2>"$out" || fail "$1" "cannot set $3 to $5"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }
@@ -60,11 +60,11 @@ module() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     within 60 modprobe "$3" || fail "$1" "the kernel has no module $3"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

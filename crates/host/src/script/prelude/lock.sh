@@ -37,7 +37,7 @@ take_lock() {
     if ! flock -n 9; then
       IFS=' ' read -r h_run h_boot h_pid h_tick h_group h_carrier h_ctick <"$S/holder" || h_run=
       say "waiting ${h_run:-?}"
-      flock -w "$patience" 9 || fence
+      flock -w "$lock_timeout" 9 || fence
     fi
     # Undo removes the lock with everything else: then it is not this file that counts.
     [ "$S/lock" -ef /proc/self/fd/9 ] && break
@@ -53,7 +53,7 @@ take_lock() {
 # The last program of a run that died may still be at work: it is waited for, then ended.
 await_child() {
   [ -f "$S/child" ] && IFS=' ' read -r c_pid c_tick <"$S/child" || return 0
-  c_left=$patience
+  c_left=$lock_timeout
   while started "${c_pid:-0}" && [ -n "$tick" ] && [ "$tick" = "$c_tick" ]; do
     [ "$c_left" -gt 0 ] || { kill -9 "-$c_pid" "$c_pid" 2>/dev/null; say "fenced a program of an earlier run"; }
     [ "$c_left" -gt -20 ] || break

@@ -32,11 +32,11 @@ really_absent() {
   [ ! -e "$2" ] && [ ! -h "$2" ] || fail "$1" "$2 was not there a moment ago"
 }
 
-begin_deed() {
+begin_change() {
   say "start $1"
 }
 
-done_deed() {
+end_change() {
   eval "did_$1=1"
   say "changed $1"
 }

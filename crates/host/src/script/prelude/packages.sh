@@ -43,7 +43,7 @@ package() {
     ;;
   record)
     if needed "$1"; then
-      [ -n "$format" ] || fail "$1" "neither dpkg nor rpm is there"
+      [ -n "$format" ] || fail "$1" "neither dpkg nor rpm is installed"
       own "$2"
       if ! load "$2"; then
         note "$2" package "$(per_format before "$3")" "$3" "$format"
@@ -52,10 +52,10 @@ package() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
     eval "batch=\$batch_$4 done_batch=\${did_batch_$4:-}"
-    begin_deed "$1"
+    begin_change "$1"
     if [ -z "$done_batch" ]; then
       eval "tried=\"\$tried \$keys_$4\""
       per_format forbid_starts "$1"
@@ -66,8 +66,8 @@ package() {
       packaged=1
       eval "did_batch_$4=1"
     fi
-    per_format has "$3" || fail "$1" "$3 is still not installed; what was installed goes by another name"
-    done_deed "$1"
+    per_format has "$3" || fail "$1" "$3 is still not installed; the package that was installed has another name"
+    end_change "$1"
     ;;
   esac
 }
@@ -110,12 +110,12 @@ per_manager() {
 # may have brought packages.
 when_free() {
   busy_since=
-  while ! while_alive "$patient" "$@"; do
+  while ! while_alive "$step_timeout" "$@"; do
     is_locked_out || return 1
     while :; do
       uptime_now
       busy_since=${busy_since:-$now}
-      [ "$((now - busy_since))" -lt "$patient" ] || { echo "the package manager was busy for $patient s" >>"$out"; return 1; }
+      [ "$((now - busy_since))" -lt "$step_timeout" ] || { echo "the package manager was busy for $step_timeout s" >>"$out"; return 1; }
       sleep 1
       per_format is_held || break
     done

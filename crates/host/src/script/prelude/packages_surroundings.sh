@@ -19,7 +19,7 @@ list_surroundings() {
 # packages are gone. After a run that died nobody knows what others have made since. Others may be at work at the same
 # time without a lock, so only what the packages name counts.
 note_surroundings() {
-  [ "$phase" = deed ] && [ -f "$S/surroundings" ] || return 0
+  [ "$phase" = change ] && [ -f "$S/surroundings" ] || return 0
   { [ ! -f "$S/aftermath" ] || cat "$S/aftermath"; } >"$S/aftermath.new"
   texts_of "$@" >"$S/texts" 2>/dev/null
   list_surroundings 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do

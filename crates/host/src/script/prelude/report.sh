@@ -21,7 +21,7 @@ fail() {
   # What was only going to be done is not ours: somebody else may make it before we come back.
   case $phase in
   record) for m in $made; do forget "${m#*:}"; done ;;
-  deed)
+  change)
     # Where it fails the package manager may not have been asked yet.
     allow_starts
     for m in $made; do

@@ -21,12 +21,12 @@ script() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     within "$4" sh -c "$6" hatchery || fail "$1"
     [ ! -s "$out" ] || say_text '' said "$1"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

@@ -6,8 +6,8 @@
 # is gone through several times, each time with another $phase:
 #   look    what is there? sets need_I to the reason for a change, or to nothing
 #   hash    only files whose recorded size, times and inode no longer fit
-#   record  the original of everything that is going to change, written down before the first deed
-#   deed    the changes
+#   record  the original of everything that is going to change, written down before the first change
+#   change  the changes
 #   want    which contents have to be sent first?
 #   collect, settle  what files look like afterwards, so that the next look is cheap
 # An operation that needs nothing is done with after `look`.
@@ -19,7 +19,7 @@
 #   KEY.text     what could be read at /etc/hosts when that was a link
 #   KEY.pending  a unit that has to be restarted because one of its files changes
 #   KEY@OWNER    who needs the resource
-# Records are complete and on disk before the first deed, so that a run may die anywhere.
+# Records are complete and on disk before the first change, so that a run may die anywhere.
 
 set -u
 umask 077

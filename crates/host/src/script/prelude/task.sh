@@ -16,13 +16,13 @@ $(stat_all)
 STAT
 $(units_all)
 UNITS
-  [ -n "$looked" ] || fail 0 "the shell finds no room for temporary files"
+  [ -n "$looked" ] || fail 0 "no space for the shell's temporary files"
   looked=
   phase=hash
   { next_sum; ops; looked=1; } 3<<SUMS
 $(sums)
 SUMS
-  [ -n "$looked" ] || fail 0 "the shell finds no room for temporary files"
+  [ -n "$looked" ] || fail 0 "no space for the shell's temporary files"
 }
 
 # Changes nothing, needs no lock, and tells what `apply` would do.
@@ -77,7 +77,7 @@ apply() {
     needed "$i" || say "unchanged $i"
     i=$((i + 1))
   done
-  phase=deed
+  phase=change
   ops
   phase=collect
   ops

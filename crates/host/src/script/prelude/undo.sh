@@ -139,7 +139,7 @@ restore() {
     body=$(cat "$S/record/$1.undo")
     within "$l_extra" sh -c "$body" hatchery || { stick; return; }
     ;;
-  *) stick "a record of an unknown kind; a newer Hatchery made it"; return ;;
+  *) stick "a record of an unknown kind, written by a newer Hatchery"; return ;;
   esac
   case $l_name in */systemd/*) reload=1 ;; esac
   say "undone $l_kind $l_name"

@@ -50,7 +50,7 @@ unit() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     if ! needed "$1"; then
       # A package of this task may have enabled and started it.
       [ -n "$packaged" ] || return 0
@@ -63,13 +63,13 @@ unit() {
       load "$2" || note "$2" unit there "$3" "$was"
       flush_records
     fi
-    begin_deed "$1"
+    begin_change "$1"
     # The run that changed its file died before systemd was told.
     case $need in *pending*) reload=1 ;; esac
     reload_units "$1"
     case $4,$need in
-    yes,*disabled*) within "$patient" systemctl enable "$3" || fail "$1" "cannot enable $3" ;;
-    no,*enabled*) within "$patient" systemctl disable "$3" || fail "$1" "cannot disable $3" ;;
+    yes,*disabled*) within "$step_timeout" systemctl enable "$3" || fail "$1" "cannot enable $3" ;;
+    no,*enabled*) within "$step_timeout" systemctl disable "$3" || fail "$1" "cannot disable $3" ;;
     esac
     case $5,$need in
     started,*trigger | started,*pending) verb=restart ;;
@@ -77,19 +77,19 @@ unit() {
     stopped,*) verb=stop ;;
     *) verb= ;;
     esac
-    [ -z "$verb" ] || within "$patient" systemctl "$verb" "$3" || {
+    [ -z "$verb" ] || within "$step_timeout" systemctl "$verb" "$3" || {
       { systemctl status --no-pager --full --lines=0 "$3"; journalctl --no-pager --lines=20 --unit "$3"; } >>"$out" 2>&1 </dev/null 9>&-
       fail "$1" "cannot $verb $3"
     }
     rm -f "$S/record/$2.pending"
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }
 
 reload_units() {
   [ -n "$reload" ] || return 0
-  within "$patient" systemctl daemon-reload || fail "$1" "systemd did not read its units again"
+  within "$step_timeout" systemctl daemon-reload || fail "$1" "systemd did not reload its units"
   reload=
 }
 
@@ -122,7 +122,7 @@ stop_units() {
   [ -n "$stopping" ] || return 0
   set -f
   # shellcheck disable=SC2086 # names of units have no spaces
-  within "$patient" systemctl stop $stopping || for name in $stopping; do within "$patient" systemctl stop "$name" || :; done
+  within "$step_timeout" systemctl stop $stopping || for name in $stopping; do within "$step_timeout" systemctl stop "$name" || :; done
   # shellcheck disable=SC2086
   [ -z "$disabling" ] || quiet systemctl disable --no-reload $disabling || for name in $disabling; do quiet systemctl disable --no-reload "$name" || :; done
   set +f
@@ -140,11 +140,11 @@ restore_unit() {
     ;;
   esac
   case $was_file in
-  enabled*) within "$patient" systemctl enable "$l_name" || { stick; return; } ;;
+  enabled*) within "$step_timeout" systemctl enable "$l_name" || { stick; return; } ;;
   disabled) quiet systemctl disable "$l_name" || : ;;
   esac
   case $was_active in
-  active | reloading) within "$patient" systemctl restart "$l_name" || { stick "cannot start $l_name"; return; } ;;
+  active | reloading) within "$step_timeout" systemctl restart "$l_name" || { stick "cannot start $l_name"; return; } ;;
   # It was not up then either.
   activating) quiet systemctl restart --no-block "$l_name" || : ;;
   *) quiet systemctl reset-failed "$l_name" || : ;;

@@ -23,9 +23,9 @@ user() {
       own "$2"
     fi
     ;;
-  deed)
+  change)
     needed "$1" || return 0
-    begin_deed "$1"
+    begin_change "$1"
     shell=/bin/false
     for f in /sbin/nologin /usr/sbin/nologin; do [ ! -x "$f" ] || shell=$f; done
     if command -v useradd >/dev/null; then
@@ -35,7 +35,7 @@ user() {
       has_account group "$3" || within 60 addgroup -S "$3" || fail "$1" "cannot make the group $3"
       has_account passwd "$3" || within 60 adduser -S -D -H -G "$3" -h "$4" -s "$shell" "$3" || fail "$1" "cannot make the user $3"
     fi
-    done_deed "$1"
+    end_change "$1"
     ;;
   esac
 }

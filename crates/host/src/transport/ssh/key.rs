@@ -48,7 +48,7 @@ pub enum KeyError {
         place: String,
     },
     /// It is no key that we know.
-    #[snafu(display("{place} is no private key that can be read: {reason}"))]
+    #[snafu(display("{place} is not a readable private key: {reason}"))]
     Unknown {
         /// Where it is.
         place: String,

@@ -61,7 +61,7 @@ pub(super) async fn stream(
         }
         false
     };
-    let after = connection.channel_patience();
+    let after = connection.channel_timeout();
     let begun = timeout(after, begun).await;
     match begun {
         Ok(true) => Ok(Box::new(Joined {

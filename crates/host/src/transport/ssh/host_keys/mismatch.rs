@@ -20,7 +20,7 @@ pub enum Mismatch {
         host: String,
     },
     /// Nobody knows it.
-    #[snafu(display("it shows {shown}, which nobody knows"))]
+    #[snafu(display("it shows {shown}, which is unknown"))]
     Unknown {
         /// The fingerprint shown.
         shown: String,
