@@ -65,6 +65,12 @@ pub(crate) fn with_repositories()
         .filter_map(|one| Some((one, one.repositories.as_ref()?)))
 }
 
+/// The programs by which a machine's package manager is known.
+pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+    let formats = FORMATS.into_iter().map(|format| format.program);
+    formats.chain(with_repositories().map(|(_, own)| own.program))
+}
+
 /// The functions of all formats and package managers, for the machine's script.
 pub(crate) fn functions() -> impl Iterator<Item = &'static str> {
     let formats = FORMATS.into_iter().map(|format| format.functions);

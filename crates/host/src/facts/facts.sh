@@ -1,5 +1,5 @@
-# What this machine is. Stands behind the questions of a caller: $asked_units, $asked_mounts and the functions `asked_entries`
-# and `asked_directories`. Runs under any POSIX sh, reads and never writes, takes nothing from its
+# What this machine is. Stands behind $package_programs and the questions of a caller: $asked_units, $asked_mounts and the
+# functions `asked_entries` and `asked_directories`. Runs under any POSIX sh, reads and never writes, takes nothing from its
 # standard input, loads no kernel module (so neither nft nor iptables nor ss is asked). What
 # cannot be found out is left out: the reader takes an absent section for an unknown fact.
 #
@@ -101,7 +101,7 @@ hatchery_facts() (
   # Where programs lie; of one that the shell has built in, the name.
   programs() {
     section programs
-    for program in apt-get dpkg dnf yum rpm zypper apk pacman \
+    for program in $package_programs \
       conntrack socat iptables ip6tables ipset ipvsadm nft ebtables ethtool ip ss mount tar gzip \
       zstd xz flock timeout setsid sha256sum modprobe sysctl hostnamectl systemctl curl openssl \
       sudo firewall-cmd ufw chronyd containerd dockerd docker isulad crio podman runc crun ctr \

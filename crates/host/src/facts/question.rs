@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use serde::{Deserialize, Serialize};
 
 use super::{SCRIPT, answer::Answer};
-use crate::quote::quote;
+use crate::{package_manager, quote::quote};
 
 /// Questions about things that only the caller knows the meaning of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,9 @@ pub struct ConfiguredDirectory {
 pub fn script(questions: &Questions) -> String {
     let mut text = String::new();
     let mounts: String = questions.busy_mounts.iter().copied().map(pattern).collect();
+    let programs: Vec<_> = package_manager::programs().collect();
     for (name, value) in [
+        ("package_programs", &programs.join(" ")),
         ("asked_units", &questions.units.join(" ")),
         ("asked_mounts", &mounts),
     ] {
