@@ -100,21 +100,14 @@ impl Identity {
 
 /// A file on the control machine that is to be sent.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// It cannot be read.
     #[snafu(display("cannot read {}: {source}", path.display()))]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// Only files can be sent.
     #[snafu(display("{} is not a file", path.display()))]
-    NotAFile {
-        /// Which.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// An archive does not hold it.
     #[snafu(display("{} holds no file {name}", archive.display()))]
     NotArchived {

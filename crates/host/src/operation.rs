@@ -24,10 +24,10 @@ use crate::{
 /// How one resource of a machine is to be.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Operation {
     /// A file with these bytes.
     File(File),
-    /// A directory.
     Directory(Directory),
     /// A symbolic link.
     Link(Link),
@@ -82,21 +82,18 @@ impl Access {
 
 /// See [`Operation::File`]. Missing directories above it are made, and recorded as ours.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct File {
-    /// Where.
     pub path: MachinePath,
-    /// What.
     pub content: Content,
-    /// Whose.
     pub access: Access,
 }
 
 /// See [`Operation::Directory`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Directory {
-    /// Where.
     pub path: MachinePath,
-    /// Whose.
     pub access: Access,
     /// Whether what appears in it later belongs to us: then undo empties it of everything that was not there
     /// before. Otherwise undo removes the directory only when it is empty.
@@ -105,8 +102,8 @@ pub struct Directory {
 
 /// See [`Operation::Link`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Link {
-    /// Where.
     pub path: MachinePath,
     /// What it points to, as written into the link.
     pub target: String,
@@ -174,10 +171,9 @@ impl Sysctl {
 
 /// See [`Operation::HostsEntry`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct HostsEntry {
-    /// The address.
     pub address: IpAddr,
-    /// Its names.
     pub names: Vec<Word>,
 }
 
@@ -212,12 +208,11 @@ pub struct User {
 
 /// Which program keeps container images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum ImageStore {
     /// containerd, in the namespace of Kubernetes.
     Containerd,
-    /// Docker.
     Docker,
-    /// iSulad.
     Isulad,
 }
 

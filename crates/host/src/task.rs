@@ -27,13 +27,11 @@ pub struct Task {
 
 /// A task that contradicts itself.
 #[derive(Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// Two operations want different things of one resource, or the same thing twice.
     #[snafu(display("a task has two operations on {resource}"))]
-    Twice {
-        /// Which.
-        resource: String,
-    },
+    Twice { resource: String },
 }
 
 impl Task {

@@ -7,6 +7,7 @@ use snafu::Snafu;
 /// What is wrong with an archive.
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(super)))]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Flaw {
     /// Another format than the three that are read.
     #[snafu(display("it is {found}, not a tar archive"))]
@@ -67,14 +68,12 @@ pub enum Flaw {
     },
     /// The file itself could not be read.
     #[snafu(display("it cannot be read: {source}"))]
-    Unreadable {
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { source: io::Error },
 }
 
 /// What is wrong with one entry.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Fault {
     /// `/a`.
     #[snafu(display("has an absolute path"))]
@@ -163,10 +162,7 @@ pub enum Fault {
     },
     /// Devices and the like.
     #[snafu(display("is a {what}"))]
-    Special {
-        /// Which.
-        what: &'static str,
-    },
+    Special { what: &'static str },
     /// A file with holes.
     #[snafu(display("is stored as a sparse file"))]
     Sparse,
@@ -178,10 +174,7 @@ pub enum Fault {
     },
     /// A directory or link that claims to hold bytes: readers of tar differ on what that means.
     #[snafu(display("is not a file but has {size} bytes of data"))]
-    Contents {
-        /// How many.
-        size: u64,
-    },
+    Contents { size: u64 },
     /// An extended header too large to keep.
     #[snafu(display("has an extended header of {size} bytes"))]
     Extension {
@@ -202,10 +195,7 @@ pub enum Fault {
     },
     /// A numeric field that holds no number.
     #[snafu(display("has no readable {field} in its header"))]
-    BadNumber {
-        /// Which.
-        field: &'static str,
-    },
+    BadNumber { field: &'static str },
 }
 
 impl Flaw {

@@ -8,14 +8,12 @@ use super::{answer::Answer, os::unquote, service::Unit};
 
 /// The usual firewalls; `None` is one that is not installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Firewalls {
-    /// firewalld.
     pub firewalld: Option<Firewall>,
-    /// ufw.
     pub ufw: Option<Firewall>,
     /// The rules that the nftables service loads.
     pub nftables: Option<Firewall>,
-    /// iptables.
     pub iptables: Option<Iptables>,
 }
 

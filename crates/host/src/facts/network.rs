@@ -19,8 +19,8 @@ pub struct Names {
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Whether it was set up.
     pub up: bool,
@@ -30,14 +30,13 @@ pub struct Interface {
     pub mtu: Option<u32>,
     /// Its hardware address, if it has one.
     pub mac: Option<String>,
-    /// Its addresses.
     pub addresses: Vec<Address>,
 }
 
 /// An address with the length of its network's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Address {
-    /// The address.
     pub address: IpAddr,
     /// The length of the prefix.
     pub prefix: u8,
@@ -45,10 +44,10 @@ pub struct Address {
 
 /// A way to everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct DefaultRoute {
     /// The next machine on it; none on a line to just one.
     pub gateway: Option<IpAddr>,
-    /// The interface.
     pub interface: String,
     /// Of several the one with the smallest is taken.
     pub metric: u32,

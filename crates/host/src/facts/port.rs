@@ -12,21 +12,19 @@ use super::{answer::Answer, network::bytes_of_word, os::Arch};
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
 }
 
 /// A socket that waits for others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Listener {
-    /// Its protocol.
     pub protocol: Protocol,
     /// The address it listens on; an unspecified one stands for all.
     pub address: IpAddr,
-    /// The port.
     pub port: u16,
     /// Processes that hold it; empty where that is not known, or it is the kernel's own.
     pub processes: Vec<Process>,

@@ -9,23 +9,21 @@ use super::{answer::Answer, service::Unit};
 /// A container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum RuntimeKind {
-    /// containerd.
     Containerd,
     /// Docker's engine.
     Docker,
-    /// iSulad.
     Isulad,
     /// CRI-O.
     Crio,
-    /// Podman.
     Podman,
 }
 
 /// A container runtime on a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Runtime {
-    /// Which one.
     pub kind: RuntimeKind,
     /// Its program.
     pub path: String,

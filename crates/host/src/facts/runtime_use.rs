@@ -16,10 +16,10 @@ pub const DOCKER_SETTINGS: &str = "/var/lib/hatchery/docker-settings";
 
 /// What docker and containerd were used for before a cluster came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct RuntimeUse {
     /// Whether it was written down when the cluster came. Otherwise it is what was seen just now.
     pub recorded: bool,
-    /// Docker.
     pub docker: DockerUse,
     /// Containers of containerd that run, whoever asked for them.
     pub containerd_containers: usize,

@@ -6,6 +6,7 @@ use snafu::Snafu;
 
 /// Why a script could not be begun as root.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Refusal {
     /// sudo wants a password and there is none.
     #[snafu(display("sudo asks for a password, and none is known"))]
@@ -33,10 +34,7 @@ pub enum Refusal {
     NoSudo,
     /// sudo asks for something that is no password.
     #[snafu(display("sudo asks for something else than a password: '{question}'"))]
-    OtherQuestion {
-        /// Its question.
-        question: String,
-    },
+    OtherQuestion { question: String },
     /// Neither let in nor refused.
     #[snafu(display("sudo neither let us in nor refused within {} s", after.as_secs()))]
     Silent {
@@ -53,16 +51,10 @@ pub enum Refusal {
     },
     /// The script cannot be told to every shell.
     #[snafu(display("a script must not hold {character:?}, which shells understand differently"))]
-    Script {
-        /// The character.
-        character: char,
-    },
+    Script { character: char },
     /// There is no randomness.
     #[snafu(display("cannot read /dev/urandom: {reason}"))]
-    NoNonce {
-        /// Why.
-        reason: String,
-    },
+    NoNonce { reason: String },
 }
 
 impl Refusal {

@@ -5,40 +5,25 @@
 /// with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Failure {
     /// A step fails each time, after having printed this. In an undo the resource is left.
     Fail {
-        /// Which.
         at: At,
         /// Its last words.
         output: String,
     },
     /// The script stops for good in the middle of a step, once. It keeps the machine's lock until a later run
     /// ends it, which that does when the connection is gone.
-    Hang {
-        /// Which.
-        at: At,
-    },
+    Hang { at: At },
     /// The connection drops when a step begins, once. The script goes on to its end.
-    Drop {
-        /// Which.
-        at: At,
-    },
+    Drop { at: At },
     /// The machine loses its power just before a step, once, and is back at once.
-    DieBefore {
-        /// Which.
-        at: At,
-    },
+    DieBefore { at: At },
     /// The same when the step is done and nobody knows yet.
-    DieAfter {
-        /// Which.
-        at: At,
-    },
+    DieAfter { at: At },
     /// The disk takes so many bytes of each stream.
-    DiskFull {
-        /// How many.
-        after: u64,
-    },
+    DiskFull { after: u64 },
     /// Another run is at work, and somebody listens to it.
     Busy {
         /// Its name.

@@ -12,13 +12,13 @@ pub const PASSPHRASE_VARIABLE: &str = "HATCHERY_KEY_PASSPHRASE";
 
 /// Why a private key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum KeyError {
     /// The file cannot be read.
     #[snafu(display("cannot read the private key {place}: {reason}"))]
     Unreadable {
         /// The file.
         place: String,
-        /// Why.
         reason: String,
     },
     /// It is enciphered.
@@ -52,7 +52,6 @@ pub enum KeyError {
     Unknown {
         /// Where it is.
         place: String,
-        /// Why.
         reason: String,
     },
 }
