@@ -147,7 +147,7 @@ pub struct Facts {
 /// sent and after its answer was complete.
 ///
 /// # Errors
-/// When it is no answer, of another version, cut short or longer than [`MAX_ANSWER`].
+/// When it is not an answer, of another version, truncated or longer than [`MAX_ANSWER`].
 pub fn parse(bytes: &[u8], sent: SystemTime, received: SystemTime) -> Result<Facts, Error> {
     let answer = Answer::read(bytes)?;
     let arch = os::arch(&answer);

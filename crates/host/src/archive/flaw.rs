@@ -84,7 +84,7 @@ pub enum Fault {
     /// Nothing, or only dots for something that is not a directory.
     #[snafu(display("has no name"))]
     NoName,
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     #[snafu(display("has a name that is not UTF-8"))]
     NotUtf8,
     /// A new line, an escape, …
@@ -128,7 +128,7 @@ pub enum Fault {
     /// A link without target.
     #[snafu(display("is a link to nothing"))]
     NoTarget,
-    /// A link whose target is no sound path.
+    /// A link whose target is not a valid path.
     #[snafu(display("links to {target}, which {why}"))]
     BadTarget {
         /// As shown to users.
@@ -181,7 +181,7 @@ pub enum Fault {
         /// How large.
         size: u64,
     },
-    /// An extended header that is no such thing, or says a thing twice.
+    /// An extended header that is malformed or has duplicate records.
     #[snafu(display("has an extended header that {what}"))]
     BadExtension {
         /// What is wrong with it.

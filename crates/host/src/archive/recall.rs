@@ -55,7 +55,7 @@ impl Archive {
     }
 
     /// Opens an archive that was scanned before, without reading it. Nothing if the file is not
-    /// the same any more (device, inode, size or time of change), or the scan is no sound one.
+    /// the same any more (device, inode, size or time of change), or the scan is not valid.
     ///
     /// Contents are held against the scan's digests when they are read, as ever.
     pub fn recall(path: &Path, scan: &Scan) -> Result<Option<Self>, Error> {

@@ -154,7 +154,7 @@ impl<'a> Register<'a> {
         Ok(())
     }
 
-    /// Nothing for the root directory, which is no entry.
+    /// `None` for the root directory, which is not an entry.
     fn entry_of(
         &mut self,
         member: &Member,

@@ -252,7 +252,7 @@ hatchery_facts() (
 
   # Listening sockets as the kernel lists them, then "inode pid name" of their processes. Names of
   # files that a process holds open are anybody's choice: -q keeps them on their own line, which
-  # BusyBox's ls does unasked, and one that contains an arrow is no socket.
+  # BusyBox's ls does unasked, and one that contains an arrow is not a socket.
   listening() {
     table=$(grep -E -H ': [0-9A-F]+:[0-9A-F]+ [0-9A-F]+:0000 (0A|07) ' \
       /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 | head -n 1024)

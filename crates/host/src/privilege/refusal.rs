@@ -29,11 +29,11 @@ pub enum Refusal {
         /// sudo's words.
         said: String,
     },
-    /// There is no sudo.
+    /// sudo is not installed.
     #[snafu(display("there is no sudo for the login user"))]
     NoSudo,
-    /// sudo asks for something that is no password.
-    #[snafu(display("sudo asks for something else than a password: '{question}'"))]
+    /// sudo asks for something other than the password.
+    #[snafu(display("sudo asks for something other than a password: '{question}'"))]
     OtherQuestion { question: String },
     /// Neither let in nor refused.
     #[snafu(display("sudo neither let us in nor refused within {} s", after.as_secs()))]
@@ -52,7 +52,7 @@ pub enum Refusal {
     /// The script cannot be told to every shell.
     #[snafu(display("a script must not hold {character:?}, which shells understand differently"))]
     Script { character: char },
-    /// There is no randomness.
+    /// The random source of the control machine failed.
     #[snafu(display("cannot read /dev/urandom: {reason}"))]
     NoNonce { reason: String },
 }

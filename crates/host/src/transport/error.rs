@@ -172,7 +172,7 @@ fn list(words: &[String]) -> String {
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// The name is no address.
+    /// The name does not resolve to an address.
     Name(String),
     /// Nothing listens there.
     Refused,

@@ -144,7 +144,7 @@ pub(super) enum What {
 }
 
 impl Request {
-    /// Nothing when it is no script of ours.
+    /// `None` when it is not a script of ours.
     pub(super) fn read(script: &str) -> Option<Self> {
         let lines = words_of_lines(&script::shown(script));
         let mut values: HashMap<&str, &str> = HashMap::new();

@@ -47,7 +47,7 @@ pub enum KeyError {
         /// Where it is.
         place: String,
     },
-    /// It is no key that we know.
+    /// The format is unknown.
     #[snafu(display("{place} is not a readable private key: {reason}"))]
     Unknown {
         /// Where it is.
