@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hatchery_engine::{event::Event, state::RunLog};
+use hatchery_engine::{event::Event, plan::SCRIPTS_BEFORE_CLEANUP, state::RunLog};
 use hatchery_spec::value::Name;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -200,6 +200,10 @@ fn line(event: &Event, at: f64) -> Option<String> {
         None => format!("{at:6.1} s  {title}"),
     };
     Some(match event {
+        // There are none on most machines.
+        Event::Finished {
+            title, changes: 0, ..
+        } if title == SCRIPTS_BEFORE_CLEANUP => return None,
         Event::Finished {
             title,
             machine,
