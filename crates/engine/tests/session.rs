@@ -16,13 +16,14 @@ use std::{
 
 use hatchery_engine::{
     api_access::Machines,
+    authorities::Authorities,
     event::Event,
     observed::Observed,
-    outcome::State,
+    outcome::{Outcome, State},
     package::Installation,
     plan,
     reach::Environment,
-    session::{Control, Planned, Session},
+    session::{Control, Locked, Planned, Removal, Session},
     state::{self, DeployFile, Holder, Home, Stores},
     versions::Versions,
     wanted::Wanted,
@@ -184,4 +185,25 @@ async fn a_cluster_is_changed_by_one_and_seen_by_all() {
     );
     drop(locked);
     open().await.unwrap().lock(holder()).await.unwrap();
+}
+
+/// An operator holds many sessions: whatever one does may go on on another thread. Nothing is run here.
+#[expect(dead_code, reason = "that it compiles is the test")]
+fn all_that_a_session_does_may_move(
+    session: &Session,
+    locked: Locked,
+    (cluster, planned, removal): (&Cluster, &Planned, &Removal),
+    (authorities, outcome): (&Authorities, &Outcome),
+    control: Control<'_>,
+) {
+    fn is_send<T: Send>(_: T) {}
+    is_send(session.with_leaving(cluster));
+    is_send(session.plan(cluster));
+    is_send(session.diff(planned, authorities, false));
+    is_send(session.foreseen_authorities(planned));
+    is_send(session.status(cluster, Duration::ZERO));
+    is_send(session.plan_removal(cluster));
+    is_send(locked.was_up(planned));
+    is_send(locked.remove(removal, &planned.machines, control));
+    is_send(locked.forget(removal, outcome, false));
 }
