@@ -300,11 +300,14 @@ impl<'a> Maker<'a> {
     /// master for a while: images and kubelets come before it.
     fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
         let versions = &self.wanted.versions;
-        let up = self.api_server();
+        let lives = self.api_lives();
+        // A kubelet that finds the API at once is ready sooner than one that has to try again.
+        let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
+        let up = Edges::on(lives, balancers).and(self.api_server());
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
             let own = [self.of(Owner::Etcd, name), self.of(Owner::Master, name)];
-            let own = Edges::on(self.api_lives(), own.concat());
+            let own = Edges::on(lives, own.concat());
             let edges = Edges::needs(self.prepared(name)).and(own);
             self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
@@ -312,11 +315,7 @@ impl<'a> Maker<'a> {
             let parts = [network::resources, runtime::resources];
             self.add(node, Owner::Runtime, &needs, &parts)?;
             self.in_turn(name);
-            // A kubelet that finds the API at once is ready sooner than one that has to try again.
-            let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
-            let edges = Edges::needs(self.of(Owner::Runtime, name))
-                .and(Edges::on(self.api_lives(), balancers))
-                .and(up.clone());
+            let edges = Edges::needs(self.of(Owner::Runtime, name)).and(up.clone());
             let parts: [Component; 3] = if versions.has(Feature::ProxyWantsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {

@@ -1,6 +1,6 @@
 //! Tasks that name what they need.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use hatchery_spec::value::Name;
 
@@ -134,8 +134,8 @@ impl Part {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) tasks: Vec<Task>,
-    /// Which part of which machine is which task.
-    known: Vec<(Part, Name, TaskId)>,
+    /// Which part of which machine is which task, in their order.
+    known: BTreeMap<Name, Vec<(Part, TaskId)>>,
 }
 
 impl Graph {
@@ -156,7 +156,8 @@ impl Graph {
             resources,
         };
         let id = self.push(title, needs, work);
-        self.known.push((part, machine.clone(), id));
+        let known = self.known.entry(machine.clone()).or_default();
+        known.push((part, id));
     }
 
     pub(super) fn api(&mut self, title: &str, needs: &[TaskId], work: ApiWork) -> TaskId {
@@ -198,8 +199,7 @@ impl Graph {
 
     /// Every task on a machine.
     pub(super) fn all_on(&self, machine: &Name) -> Vec<TaskId> {
-        let known = self.known.iter().filter(|(_, name, _)| name == machine);
-        known.map(|(_, _, id)| *id).collect()
+        self.known_on(machine).iter().map(|(_, id)| *id).collect()
     }
 
     /// The task that was added last waits until these have ended.
@@ -217,15 +217,16 @@ impl Graph {
     }
 
     pub(super) fn find(&self, part: Part, machine: &Name) -> Option<TaskId> {
-        let mut known = self.known.iter();
-        let found = known.find(|(one, name, _)| *one == part && name == machine);
-        found.map(|(_, _, id)| *id)
+        let mut known = self.known_on(machine).iter();
+        known.find(|(one, _)| *one == part).map(|(_, id)| *id)
     }
 
     /// The last task of a machine.
     pub(super) fn last_on(&self, machine: &Name) -> Option<TaskId> {
-        let mut known = self.known.iter().rev();
-        let found = known.find(|(_, name, _)| name == machine);
-        found.map(|(_, _, id)| *id)
+        self.known_on(machine).last().map(|(_, id)| *id)
+    }
+
+    fn known_on(&self, machine: &Name) -> &[(Part, TaskId)] {
+        self.known.get(machine).map_or(&[], Vec::as_slice)
     }
 }

@@ -109,13 +109,10 @@ impl Maker<'_> {
     fn records(&self, node: &Machine) -> Result<Wanted, Error> {
         let name = || node.name.clone();
         let mut operations: BTreeMap<Word, Vec<Vec<Operation>>> = BTreeMap::new();
-        for task in &self.graph.tasks {
+        for task in self.graph.all_on(&node.name) {
             if let Work::Machine {
-                machine,
-                owner,
-                resources,
-            } = &task.work
-                && *machine == node.name
+                owner, resources, ..
+            } = &self.graph.tasks[task.0].work
             {
                 let stood_for: Result<Vec<_>, _> = resources.iter().map(stand_ins).collect();
                 let stood_for = stood_for.map_err(|source| Error::Machine {

@@ -11,6 +11,7 @@ mod changes;
 mod clusters;
 mod elsewhere;
 mod flags;
+mod fleet;
 mod ground;
 mod hardening;
 mod keys;
