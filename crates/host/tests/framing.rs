@@ -146,11 +146,7 @@ async fn half_a_gigabyte(connection: &dyn Connection, privilege: &Privilege) {
     let mut output = String::new();
     running.output.read_to_string(&mut output).await.unwrap();
     assert_eq!(running.exit.await.unwrap(), Exit::Code(0));
-    let expected: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let expected = hex::encode(hash.finalize());
     assert_eq!(output.split(' ').next().unwrap(), expected);
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = own.lines().find(|line| line.starts_with("VmHWM")).unwrap();

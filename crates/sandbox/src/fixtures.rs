@@ -218,10 +218,7 @@ fn embedded_hash() -> String {
         hash.update(file.bytes.len().to_le_bytes());
         hash.update(file.bytes);
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(hash.finalize())
 }
 
 #[cfg(test)]

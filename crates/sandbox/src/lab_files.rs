@@ -94,10 +94,7 @@ pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<Path
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(Sha256::digest(text))
 }
 
 fn render(lab: &Lab, layout: Layout) -> Result<String, Error> {
