@@ -19,7 +19,6 @@ pub mod event;
 mod fetch;
 pub mod kubeconfig;
 pub mod material;
-pub mod name_list;
 pub mod package;
 pub mod plan;
 pub mod preflight;
@@ -31,3 +30,5 @@ pub mod status;
 mod taints;
 mod unit_file;
 pub mod versions;
+
+pub use hatchery_spec::name_list;

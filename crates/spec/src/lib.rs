@@ -32,6 +32,7 @@ pub mod edit;
 mod eggo;
 pub mod inventory;
 pub mod keys;
+pub mod name_list;
 pub mod package_name;
 pub mod reading;
 pub mod resolve;

@@ -21,7 +21,7 @@ use crate::cluster::{
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
 use crate::source::Span;
-use crate::value::{AbsolutePath, DnsName, GoDuration, Name};
+use crate::value::{AbsolutePath, DnsName, GoDuration};
 
 /// How long the API server works at one request unless said.
 const REQUEST_TIMEOUT: GoDuration = GoDuration::seconds(120);
@@ -203,17 +203,5 @@ impl RelatedTo for Diagnostic {
             Some(span) => self.related(span, label),
             None => self,
         }
-    }
-}
-
-/// The names of machines, the first few of many.
-fn some_of<'n>(names: impl IntoIterator<Item = &'n Name>) -> String {
-    let names: Vec<_> = names.into_iter().map(Name::as_str).collect();
-    match &names[..] {
-        [head @ .., _, _] if names.len() > 5 => {
-            let shown = &head[..3];
-            format!("{} and {} more", shown.join(", "), names.len() - 3)
-        }
-        _ => names.join(", "),
     }
 }

@@ -6,12 +6,10 @@ use super::Reader;
 use super::groups::{Groups, Vars};
 use super::variables::{self, Treatment, VARIABLES};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::name_list::NameList;
 use crate::source::Span;
 use crate::tree::{Kind, Node};
 use crate::walk::boolean;
-
-/// So many variables are named in one sentence.
-const NAMED: usize = 8;
 
 /// One note for all that mean nothing here, and one for each that is not known.
 pub(super) fn tell(groups: &Groups<'_>, file: &Vars<'_>, diagnostics: &mut Diagnostics) {
@@ -73,14 +71,10 @@ fn tell_quiet(quiet: &BTreeMap<&str, Span>, diagnostics: &mut Diagnostics) {
     let Some(first) = quiet.values().min() else {
         return;
     };
-    let names: Vec<&str> = quiet.keys().take(NAMED).copied().collect();
-    let more = match quiet.len() - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let names: Vec<&str> = quiet.keys().copied().collect();
     let message = format!(
-        "variables that mean nothing to Hatchery: {}{more}",
-        names.join(", ")
+        "variables that have no effect in Hatchery: {}",
+        NameList(&names)
     );
     diagnostics.push(
         Diagnostic::warning("no-effect", *first, message)

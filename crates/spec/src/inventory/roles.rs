@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::groups::Groups;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::name_list::NameList;
 use crate::source::Span;
 use crate::walk::nearest;
 
@@ -97,15 +98,8 @@ impl Roles {
         let Some(first) = idle.first() else {
             return;
         };
-        let shown: Vec<&str> = idle.iter().take(3).map(|host| host.name.as_str()).collect();
-        let more = match idle.len() - shown.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let message = format!(
-            "hosts without a role are left alone: {}{more}",
-            shown.join(", ")
-        );
+        let names: Vec<&str> = idle.iter().map(|host| host.name.as_str()).collect();
+        let message = format!("hosts without a role are left alone: {}", NameList(&names));
         diagnostics.push(
             Diagnostic::warning("host-without-role", first.span, message)
                 .remedy("list them under kube_control_plane, kube_node or etcd, or remove them"),

@@ -7,6 +7,7 @@ use super::RelatedTo;
 use crate::cluster::{Access, Dialect, LoadBalancerIndex, Machine, MachineIndex, Role};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::{Draft, Field, HostDraft};
+use crate::name_list::NameList;
 use crate::source::Spanned;
 use crate::value::{Arch, Host, Name, Port};
 
@@ -234,7 +235,7 @@ impl Fleet {
         }
         let names: Vec<_> = alone
             .iter()
-            .filter_map(|master| master.host.name.value())
+            .filter_map(|master| master.host.name.value().map(Name::as_str))
             .collect();
         let message = match &names[..] {
             [name] => format!(
@@ -242,7 +243,7 @@ impl Fleet {
             ),
             _ => format!(
                 "masters that are no workers: {}; pods and Services cannot be reached from them",
-                super::some_of(names)
+                NameList(&names)
             ),
         };
         diagnostics.push(
