@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use hatchery_engine::{
     confinement::Launcher,
-    reach::Environment,
+    reach::{Environment, home_directory},
     state::{Claim, Directory, Error, Expected, Key, Store},
 };
-use hatchery_sandbox::files;
 use hatchery_spec::{Cluster, Reading, edit, value::Name};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use serde::{Deserialize, Serialize};
@@ -311,8 +310,6 @@ pub(crate) async fn forget_earlier(
 
 /// Where Hatchery keeps its files.
 pub(crate) fn home(named: Option<&Path>) -> Result<PathBuf, Refused> {
-    match named {
-        Some(home) => Ok(std::path::absolute(home).unwrap_or_else(|_| PathBuf::from(home))),
-        None => files::home_dir().map_err(|error| Refused::new(error.to_string())),
-    }
+    home_directory(named)
+        .map_err(|error| Refused::new(error.to_string()).remedy("set HOME, or use --home DIR"))
 }

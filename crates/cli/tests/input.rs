@@ -84,6 +84,25 @@ fn impossible_faults_are_refused() {
 }
 
 #[test]
+fn a_user_without_a_home_is_told_what_to_set() {
+    for arguments in [&["list"][..], &["sandbox", "ssh", "lab-1"]] {
+        let output = Command::new(program())
+            .args(arguments)
+            .env_remove("HATCHERY_HOME")
+            .env_remove("HOME")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains("neither HATCHERY_HOME nor HOME is set"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("--home DIR"), "{stderr}");
+    }
+}
+
+#[test]
 fn an_engine_elsewhere_that_is_not_there_is_named() {
     let home = TempDir::new().unwrap();
     for arguments in [

@@ -143,9 +143,9 @@ pub enum Error {
     },
     /// No directory for files.
     #[snafu(transparent)]
-    NoPlace {
+    NoCache {
         /// Why.
-        source: files::NoPlace,
+        source: files::NoCache,
     },
     /// SSH.
     #[snafu(transparent)]
@@ -175,7 +175,7 @@ impl Error {
             | Self::UnknownMachine { .. }
             | Self::NoAccess { .. }
             | Self::NoSubnet
-            | Self::NoPlace { .. } => true,
+            | Self::NoCache { .. } => true,
             Self::Engine { source } => source.is_refusal(),
             Self::Fixtures { source } => source.is_refusal(),
             Self::Ssh { source } => source.is_refusal(),
@@ -220,7 +220,7 @@ impl Error {
                 "look at it with 'docker exec -it {0} journalctl -b' and 'docker logs {0}'; running 'up' again goes on from here",
                 name::container(machine)
             ),
-            Self::NoPlace { .. } => "set HOME, or HATCHERY_HOME and HATCHERY_CACHE".into(),
+            Self::NoCache { .. } => "set HOME or HATCHERY_CACHE".into(),
             Self::Engine { source } => return source.remedy(),
             Self::Fixtures { source } => return source.remedy(),
             Self::Ssh { source } => return source.remedy(),

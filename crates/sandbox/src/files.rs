@@ -1,4 +1,4 @@
-//! Files on the control machine: where they are, written atomically and with the right mode,
+//! Files on the control machine: the cache, files written atomically and with the right mode,
 //! and locks between processes.
 
 use std::{
@@ -38,28 +38,17 @@ impl Error {
     }
 }
 
-/// Neither the directory's own variable nor `HOME` is set.
+/// Neither `HATCHERY_CACHE` nor `HOME` is set.
 #[derive(Debug, Snafu)]
-#[snafu(display("neither {variable} nor HOME is set, so there is no place for files"))]
-pub struct NoPlace {
-    variable: &'static str,
-}
+#[snafu(display("neither HATCHERY_CACHE nor HOME is set, so there is no directory for the cache"))]
+pub struct NoCache;
 
 /// `$HATCHERY_CACHE`, by default `~/.cache/hatchery`: what can be made again.
-pub fn cache_dir() -> Result<PathBuf, NoPlace> {
-    place("HATCHERY_CACHE", ".cache/hatchery")
-}
-
-/// `$HATCHERY_HOME`, by default `~/.hatchery`: what is kept.
-pub fn home_dir() -> Result<PathBuf, NoPlace> {
-    place("HATCHERY_HOME", ".hatchery")
-}
-
-fn place(variable: &'static str, under_home: &str) -> Result<PathBuf, NoPlace> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let path = match set(variable) {
+pub fn cache_dir() -> Result<PathBuf, NoCache> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let path = match variable("HATCHERY_CACHE") {
         Some(path) => PathBuf::from(path),
-        None => PathBuf::from(set("HOME").context(NoPlaceSnafu { variable })?).join(under_home),
+        None => PathBuf::from(variable("HOME").context(NoCacheSnafu)?).join(".cache/hatchery"),
     };
     Ok(std::path::absolute(&path).unwrap_or(path))
 }

@@ -24,9 +24,9 @@ use crate::{
 pub enum Error {
     /// No directory for the cache.
     #[snafu(transparent)]
-    NoPlace {
+    NoCache {
         /// Why.
-        source: files::NoPlace,
+        source: files::NoCache,
     },
     /// The script could not be put into the cache.
     #[snafu(display("cannot unpack the fixtures script to {}: {source}", path.display()))]
@@ -65,14 +65,14 @@ pub enum Error {
 impl Error {
     /// Whether the input or the machine was wrong and nothing was touched.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoPlace { .. } | Self::Refused { .. })
+        matches!(self, Self::NoCache { .. } | Self::Refused { .. })
     }
 
     /// What the user can do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Refused { remedy, .. } | Self::Failed { remedy, .. } => remedy.clone(),
-            Self::NoPlace { .. } | Self::Unpack { .. } => {
+            Self::NoCache { .. } | Self::Unpack { .. } => {
                 Some("set HATCHERY_CACHE to a directory of yours with some space".into())
             }
             Self::Start { .. } => Some("the script needs bash in the PATH".into()),

@@ -43,9 +43,9 @@ pub enum Error {
     },
     /// No directory for the cache.
     #[snafu(transparent)]
-    NoPlace {
+    NoCache {
         /// Why.
-        source: files::NoPlace,
+        source: files::NoCache,
     },
 }
 
@@ -58,7 +58,7 @@ impl Error {
             Self::Key { fixture, .. } => {
                 Some(format!("run 'fixtures clean {fixture}' and this again"))
             }
-            Self::NoPlace { .. } => Some("set HOME or HATCHERY_CACHE".into()),
+            Self::NoCache { .. } => Some("set HOME or HATCHERY_CACHE".into()),
         }
     }
 }

@@ -15,7 +15,7 @@ pub use crate::{
     up::{Options, up},
 };
 use crate::{
-    engine, error, files,
+    engine, error,
     inventory::{Container, Inventory, State},
     name::{self, Name},
     settings::{Role, Settings},
@@ -111,14 +111,6 @@ pub(crate) fn lock_path(home: &Path, name: &Name) -> PathBuf {
     home.join("sandbox").join(format!(".{name}.lock"))
 }
 
-/// Hatchery's home: the one given, or the usual one.
-pub(crate) fn home_or_default(home: Option<&Path>) -> Result<PathBuf, files::NoPlace> {
-    match home {
-        Some(home) => Ok(std::path::absolute(home).unwrap_or(home.to_owned())),
-        None => files::home_dir(),
-    }
-}
-
 /// All sandboxes on this machine, whoever made them.
 pub async fn list() -> Result<Vec<Summary>, Error> {
     engine::require().await?;
@@ -142,10 +134,10 @@ pub async fn list() -> Result<Vec<Summary>, Error> {
     Ok(all.sandboxes().into_iter().map(summary).collect())
 }
 
-/// Finds a sandbox by its name. `home` is Hatchery's, `None` for the usual one.
-pub async fn open(name: &Name, home: Option<&Path>) -> Result<Lab, Error> {
+/// Finds a sandbox by its name. `home` is Hatchery's home, where [`up`] wrote its files.
+pub async fn open(name: &Name, home: &Path) -> Result<Lab, Error> {
     engine::require().await?;
-    let directory = directory(&home_or_default(home)?, name);
+    let directory = directory(home, name);
     let all = Inventory::read(None).await?;
     let own = all.of(name.as_str());
     if own.is_empty() {

@@ -70,9 +70,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves for the calling test. The name gets the process's id appended, a home in the
-    /// options is not used, and progress goes to standard error. Whatever bears the name is
-    /// removed in the end, also when it is made by another process or `up` fails.
+    /// Reserves for the calling test. The process's id is appended to the name, and progress goes to standard error.
+    /// Whatever has that name is removed in the end, also when another process made it or `up` fails.
     pub async fn new(mut options: Options) -> Result<Self, Error> {
         engine::ensure(&Progress::stderr()).await?;
         remove_leftovers().await?;
@@ -82,7 +81,6 @@ impl Reservation {
         })?;
         let name = format!("{}-{}", options.name, std::process::id());
         options.name = name.parse()?;
-        options.home = Some(home.path().to_owned());
         options
             .labels
             .insert(TEST.to_owned(), Owner::this().to_string());
@@ -91,9 +89,14 @@ impl Reservation {
         Ok(Self { options, guard })
     }
 
+    /// Hatchery's home for this sandbox.
+    pub fn home(&self) -> &Path {
+        self.guard.home.path()
+    }
+
     /// Makes the sandbox.
     pub async fn up(self) -> Result<TestLab, Error> {
-        let lab = lab::up(&self.options).await?;
+        let lab = lab::up(&self.options, self.home()).await?;
         Ok(TestLab {
             lab,
             reservation: self,
@@ -110,7 +113,7 @@ impl TestLab {
     /// Makes it again, with other wishes.
     pub async fn up_again(&mut self, change: impl FnOnce(&mut Options)) -> Result<(), Error> {
         change(&mut self.reservation.options);
-        self.lab = lab::up(&self.reservation.options).await?;
+        self.lab = lab::up(&self.reservation.options, self.reservation.home()).await?;
         Ok(())
     }
 
@@ -121,7 +124,7 @@ impl TestLab {
 
     /// Hatchery's home for this sandbox.
     pub fn home(&self) -> &Path {
-        self.reservation.guard.home.path()
+        self.reservation.home()
     }
 }
 

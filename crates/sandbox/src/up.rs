@@ -1,6 +1,6 @@
 //! Makes a sandbox, or goes on with one: whatever a killed run left is used.
 
-use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
+use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use snafu::ensure;
@@ -44,8 +44,6 @@ pub struct Options {
     pub masters: Option<usize>,
     /// Whether the last machine is a load balancer; `None` keeps it as it was, at first not.
     pub loadbalance: Option<bool>,
-    /// Hatchery's home, `None` for the usual one.
-    pub home: Option<PathBuf>,
     /// Labels beside our own.
     pub labels: Labels,
     /// Who is told how it goes.
@@ -61,7 +59,6 @@ impl Options {
             wish: Wish::default(),
             masters: None,
             loadbalance: None,
-            home: None,
             labels: Labels::new(),
             progress: Progress::silent(),
         }
@@ -75,8 +72,9 @@ pub(crate) struct Goal {
     pub(crate) layout: Layout,
 }
 
-/// Makes the sandbox as asked for, or completes it, and waits until every machine is ready.
-pub async fn up(options: &Options) -> Result<Lab, Error> {
+/// Makes the sandbox as asked for, or completes it, and waits until every machine is ready. Its files are written below
+/// `home`, Hatchery's home.
+pub async fn up(options: &Options, home: &Path) -> Result<Lab, Error> {
     let started = Instant::now();
     let progress = &options.progress;
     let name = &options.name;
@@ -89,8 +87,7 @@ pub async fn up(options: &Options) -> Result<Lab, Error> {
         );
         options.layout(Layout::default()).check(asked)?;
     }
-    let home = lab::home_or_default(options.home.as_deref())?;
-    let directory = lab::directory(&home, name);
+    let directory = lab::directory(home, name);
     // Refused before anything is installed or made, if it has to be.
     let found = match engine::require().await {
         Ok(()) => Inventory::read(Some(name.as_str())).await?,
@@ -102,7 +99,7 @@ pub async fn up(options: &Options) -> Result<Lab, Error> {
     inotify::allow(progress);
 
     let held_by = format!("another process that works on sandbox {name}");
-    let _lock = files::Lock::exclusive(&lab::lock_path(&home, name), &held_by, progress).await?;
+    let _lock = files::Lock::exclusive(&lab::lock_path(home, name), &held_by, progress).await?;
     let found = Inventory::read(Some(name.as_str())).await?;
     let goal = options.goal(&found, &directory)?;
     if let Some(asked) = options.machines.filter(|asked| *asked < goal.machines) {

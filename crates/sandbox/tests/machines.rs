@@ -284,7 +284,7 @@ async fn leaves_nothing(lab: &TestLab) {
     let volumes: BTreeSet<_> = volumes.split_whitespace().map(str::to_owned).collect();
     assert_eq!(volumes.len(), 3 * 4, "{volumes:?}");
 
-    lab::down(&lab.name, Some(lab.home()), &Progress::silent())
+    lab::down(&lab.name, lab.home(), &Progress::silent())
         .await
         .unwrap();
 
@@ -302,7 +302,7 @@ async fn leaves_nothing(lab: &TestLab) {
         .map(|e| e.file_name())
         .collect();
     assert!(!files.contains(&"sandbox".into()), "{files:?}");
-    let again = lab::down(&lab.name, Some(lab.home()), &Progress::silent())
+    let again = lab::down(&lab.name, lab.home(), &Progress::silent())
         .await
         .unwrap_err();
     assert!(
@@ -399,16 +399,16 @@ async fn victim() {
     let mut words = order.split(' ');
     let mut word = || words.next().unwrap().to_owned();
     let mut options = options(&word(), 3);
-    options.home = Some(word().into());
+    let home = word();
     options.labels.insert(TEST.into(), word());
-    lab::up(&options).await.unwrap();
+    lab::up(&options, Path::new(&home)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_up_can_be_repeated() {
     let reservation = Reservation::new(options("t-kill", 3)).await.unwrap();
     let asked = &reservation.options;
-    let home = asked.home.as_ref().unwrap().display();
+    let home = reservation.home().display();
     let order = format!("{} {home} {}", asked.name, asked.labels[TEST]);
     let mut seen = BTreeSet::new();
     for moment in [100, 400, 700, 1000, 1500, 2200, 3000, 4500] {

@@ -22,9 +22,10 @@ pub(super) async fn run(name: &Name, home: Option<PathBuf>) -> anyhow::Result<()
         .flat_map(|sandbox| sandbox.machines)
         .map(|machine| (machine.name, IpAddr::V4(machine.address)))
         .collect();
-    lab::down(name, home.as_deref(), &Progress::stderr()).await?;
+    let home = cluster_file::home(home.as_deref())?;
+    lab::down(name, &home, &Progress::stderr()).await?;
     eprintln!("sandbox {name} is removed");
-    if forget(name, &machines, &cluster_file::home(home.as_deref())?).await? {
+    if forget(name, &machines, &home).await? {
         eprintln!("cluster {name} was on these machines only and is forgotten");
     }
     Ok(())
