@@ -50,7 +50,7 @@ pub enum Error {
     #[snafu(display("{source}"))]
     MakeServiceAccount {
         /// Why.
-        source: hatchery_pki::UnusableKey,
+        source: hatchery_pki::InvalidServiceAccountKey,
     },
     /// The system gave no random bytes.
     #[snafu(display("the system gave no random bytes for a key"))]

@@ -50,7 +50,7 @@ impl Run<'_> {
         deadline: Duration,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Api, api::Error> {
-        let administrator = control_plane::administrator().lasting(SESSION);
+        let administrator = control_plane::administrator().with_lifetime(SESSION);
         let leaf = self
             .authorities
             .cluster

@@ -28,7 +28,7 @@ pub enum Error {
     #[snafu(transparent)]
     ServiceAccount {
         /// Why.
-        source: hatchery_pki::UnusableKey,
+        source: hatchery_pki::InvalidServiceAccountKey,
     },
     /// A file could not be written.
     #[snafu(display("cannot write {}: {source}", path.display()))]
