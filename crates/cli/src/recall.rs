@@ -60,7 +60,7 @@ pub(crate) async fn with_leaving(
     let claims = record.map(Record::claims).unwrap_or_default();
     let earlier = clusters(store).await?;
     let leaving = deployment::leaving(cluster, claims, &earlier);
-    Ok(cluster.clone().left_by(leaving))
+    Ok(cluster.clone().with_leaving(leaving))
 }
 
 /// The clusters of all files that are remembered, the latest first: together they tell how every claimed machine is reached.

@@ -324,7 +324,7 @@ impl<'a> Maker<'a> {
             let edges = Edges::needs(self.of("runtime", place))
                 .and(Edges::on(self.api_lives(), balancers))
                 .and(up.clone());
-            let parts: [Part; 3] = if versions.has(Feature::ProxyWantsNode) {
+            let parts: [Part; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {
                 // A pod that asks for a Service before there is one is not answered, and tries again much later.

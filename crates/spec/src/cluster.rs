@@ -124,7 +124,7 @@ impl Cluster {
 
     /// The same cluster, which these machines leave.
     #[must_use]
-    pub fn left_by(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
+    pub fn with_leaving(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
         self.leaving.extend(machines);
         self
     }

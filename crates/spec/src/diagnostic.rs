@@ -1,17 +1,15 @@
 //! What is wrong with a file, and what to do: collected, not thrown, so that all comes at once.
 
-mod blot;
 mod json;
+mod redact;
 mod render;
 
 use std::collections::HashSet;
 
-pub use json::DiagnosticJson;
-
 use crate::source::{FileId, Position, Source, Span};
 
 /// More than so many are counted, not kept.
-const KEPT: usize = 1000;
+const LIMIT: usize = 1000;
 
 /// Whether a file can be used nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -41,7 +39,7 @@ pub(crate) enum Topic {
     #[default]
     Access,
     /// What is made of them: packages, versions, settings.
-    Making,
+    Deployment,
 }
 
 /// One thing to say about a place in a file.
@@ -87,14 +85,14 @@ impl Diagnostic {
 
     /// A few words to stand under the place.
     #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
     /// Another place that belongs to it.
     #[must_use]
-    pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
+    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
         self
     }
@@ -124,7 +122,7 @@ pub struct Diagnostics {
     sources: Vec<Source>,
     list: Vec<Diagnostic>,
     seen: HashSet<(&'static str, Span, String)>,
-    left_out: usize,
+    omitted: usize,
     errors: usize,
     secrets: Vec<Span>,
     need: Need,
@@ -132,13 +130,8 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Nothing yet, about files that are read for this.
-    pub fn for_need(need: Need) -> Self {
+    pub(crate) fn for_need(need: Need) -> Self {
         Self {
             need,
             ..Self::default()
@@ -146,12 +139,12 @@ impl Diagnostics {
     }
 
     /// What is added from now on is about this.
-    pub(crate) fn about(&mut self, topic: Topic) {
+    pub(crate) fn set_topic(&mut self, topic: Topic) {
         self.topic = topic;
     }
 
     /// Adds a file whose places will be talked about.
-    pub fn add_source(&mut self, source: Source) -> FileId {
+    pub(crate) fn add_source(&mut self, source: Source) -> FileId {
         let id = FileId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
         self.sources.push(source);
         id
@@ -159,13 +152,13 @@ impl Diagnostics {
 
     /// Adds one, unless the same was said of the same place. An error of a part that is not needed becomes a warning.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
-        if (self.need, self.topic) == (Need::Access, Topic::Making) {
+        if (self.need, self.topic) == (Need::Access, Topic::Deployment) {
             diagnostic.severity = Severity::Warning;
         }
         let error = usize::from(diagnostic.severity == Severity::Error);
         if self.is_full() {
             self.errors += error;
-            self.left_out += 1;
+            self.omitted += 1;
             return;
         }
         let cause = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
@@ -177,7 +170,7 @@ impl Diagnostics {
     }
 
     /// The text at this place is never to be shown.
-    pub fn hide(&mut self, secret: Span) {
+    pub(crate) fn hide(&mut self, secret: Span) {
         self.secrets.push(secret);
     }
 
@@ -193,17 +186,17 @@ impl Diagnostics {
 
     /// How many warnings there are.
     pub fn warnings(&self) -> usize {
-        self.list.len() + self.left_out - self.errors
+        self.list.len() + self.omitted - self.errors
     }
 
     /// How many were counted but not kept.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    pub(crate) fn omitted(&self) -> usize {
+        self.omitted
     }
 
     /// Whether further ones are counted only.
-    pub fn is_full(&self) -> bool {
-        self.list.len() >= KEPT
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= LIMIT
     }
 
     /// Whether there is nothing to say.
@@ -254,7 +247,7 @@ mod tests {
 
     #[test]
     fn comes_in_the_order_of_the_text_and_once_per_cause() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         all.add_source(Source::new("f", "a: 1\nb: 2\n"));
         all.push(Diagnostic::warning("w", at(5), "second"));
         all.push(Diagnostic::error("e", at(0), "first"));
@@ -270,7 +263,7 @@ mod tests {
         for (need, errors) in [(Need::Everything, 2), (Need::Access, 1)] {
             let mut all = Diagnostics::for_need(need);
             all.push(Diagnostic::error("e", at(0), "a machine"));
-            all.about(Topic::Making);
+            all.set_topic(Topic::Deployment);
             all.push(Diagnostic::error("e", at(1), "a package"));
             assert_eq!((all.errors(), all.warnings()), (errors, 2 - errors));
         }
@@ -278,12 +271,12 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_but_not_kept() {
-        let mut all = Diagnostics::new();
-        for start in 0..KEPT + 7 {
+        let mut all = Diagnostics::default();
+        for start in 0..LIMIT + 7 {
             all.push(Diagnostic::error("e", at(start), "no"));
         }
-        assert_eq!(all.errors(), KEPT + 7);
-        assert_eq!(all.left_out(), 7);
+        assert_eq!(all.errors(), LIMIT + 7);
+        assert_eq!(all.omitted(), 7);
         assert_eq!(all.warnings(), 0);
     }
 }

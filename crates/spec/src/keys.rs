@@ -44,16 +44,16 @@ pub struct KeyInfo {
 }
 
 /// The keys of a section.
-pub fn of_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
+pub fn for_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
     KEYS.iter().filter(move |info| info.section == section)
 }
 
 /// Says that a section has no such key, and which one may be meant.
-pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
+pub(crate) fn report_unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
     let known = || {
         sections
             .iter()
-            .flat_map(|section| of_section(section))
+            .flat_map(|section| for_section(section))
             .map(|info| info.key)
     };
     let place = match sections {
@@ -80,7 +80,7 @@ pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostic
         let mut all: Vec<_> = known().collect();
         all.sort_unstable();
         all.dedup();
-        format!("known here: {}", all.join(", "))
+        format!("valid keys: {}", all.join(", "))
     };
     diagnostics.push(Diagnostic::error("unknown-key", key.span, message).remedy(remedy));
 }
@@ -120,16 +120,16 @@ mod tests {
     #[test]
     fn suggestions_name_the_near_key_or_the_right_section() {
         let remedy = |key: &str, sections: &[&str]| {
-            let mut all = Diagnostics::new();
+            let mut all = Diagnostics::default();
             let key = Key {
                 text: key.to_owned(),
                 span: crate::source::Span::default(),
             };
-            unknown(&key, sections, &mut all);
+            report_unknown(&key, sections, &mut all);
             all.sorted()[0].remedy.clone().unwrap()
         };
         assert_eq!(remedy("mastres", &[""]), "did you mean `masters`?");
         assert_eq!(remedy("podcidr", &[""]), "`podcidr` belongs into `network`");
-        assert!(remedy("colour", &["service"]).starts_with("known here: cidr, dns,"));
+        assert!(remedy("colour", &["service"]).starts_with("valid keys: cidr, dns,"));
     }
 }

@@ -1,7 +1,7 @@
 //! Deploy files of every dialect, read into one checked value.
 //!
-//! The way through: bytes → [`tree`] (every value with its place) → a dialect's reader →
-//! [`draft`] (dialect aside) → [`resolve`] (defaults, comparisons) → [`cluster::Cluster`]. On the
+//! The way through: bytes → `tree` (every value with its place) → a dialect's reader →
+//! `draft` (dialect aside) → `resolve` (defaults, comparisons) → [`cluster::Cluster`]. On the
 //! way [`diagnostic::Diagnostics`] collects all that is wrong, so that it is told at once.
 //!
 //! No file is opened here: the caller brings the bytes, and gets a list of the files that are
@@ -27,7 +27,7 @@
 
 pub mod cluster;
 pub mod diagnostic;
-pub mod draft;
+mod draft;
 pub mod edit;
 mod eggo;
 pub mod inventory;
@@ -35,14 +35,14 @@ pub mod keys;
 pub mod name_list;
 pub mod package_name;
 pub mod reading;
-pub mod resolve;
+mod resolve;
 pub mod schema;
 pub mod source;
 pub mod template;
-pub mod tree;
+mod tree;
 pub mod value;
 pub mod versions;
-pub mod walk;
+mod walk;
 
 pub use cluster::Cluster;
 pub use diagnostic::{Diagnostic, Diagnostics, Need, Severity};

@@ -6,7 +6,7 @@ use crate::draft::{AccessDraft, Draft};
 use crate::source::{Input, Span};
 use crate::tree::{Node, parse};
 use crate::value::Arch;
-use crate::walk::expected;
+use crate::walk::report_expected;
 use crate::{eggo, inventory, resolve};
 
 /// What came of reading a file.
@@ -67,7 +67,7 @@ impl Reference {
             Purpose::PrivateKey => (
                 "missing-private-key",
                 "the SSH key",
-                "correct the path, or remove the line to use the SSH agent and your usual keys",
+                "correct the path, or remove the line to use the SSH agent and your default keys",
             ),
             Purpose::PasswordFile => (
                 "missing-password-file",
@@ -76,7 +76,7 @@ impl Reference {
             ),
             Purpose::ExternalCa => (
                 "missing-external-ca",
-                "the directory of authorities",
+                "the directory of certificate authorities",
                 "put ca.crt and ca.key there, or correct the path",
             ),
         };
@@ -102,7 +102,7 @@ pub fn read_for(input: Input<'_>, need: Need) -> Reading {
         return Reading::refused(diagnostics);
     };
     if root.entries().is_none() {
-        expected("a section with keys", &root, &mut diagnostics);
+        report_expected("a section with keys", &root, &mut diagnostics);
         return Reading::refused(diagnostics);
     }
     if let (Some((key, _)), Some(_)) = (root.entry("apiVersion"), root.entry("kind")) {
@@ -110,9 +110,9 @@ pub fn read_for(input: Input<'_>, need: Need) -> Reading {
             Diagnostic::error(
                 "kubernetes-object",
                 key.span,
-                "this is an object for Kubernetes, not a deploy file",
+                "this is a Kubernetes object, not a deploy file",
             )
-            .remedy("give it to kubectl, or name the right file"),
+            .remedy("apply it with kubectl, or name the deploy file"),
         );
         return Reading::refused(diagnostics);
     }

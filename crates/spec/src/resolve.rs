@@ -27,8 +27,8 @@ use crate::value::{AbsolutePath, DnsName, GoDuration};
 const REQUEST_TIMEOUT: GoDuration = GoDuration::seconds(120);
 
 /// Adds defaults, compares what must agree, and makes the cluster unless there are errors.
-pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
-    diagnostics.about(Topic::Access);
+pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
+    diagnostics.set_topic(Topic::Access);
     require_id(draft, diagnostics);
     let fleet = machines::merge(draft, diagnostics);
     let names = names::assign(draft, &fleet, diagnostics);
@@ -36,12 +36,12 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
     let networks = addresses::derive(draft, &fleet, diagnostics);
     let bind_port = ports::check(draft, &fleet, diagnostics);
     let endpoint = endpoint::derive(draft, &fleet, bind_port, diagnostics);
-    diagnostics.about(Topic::Making);
+    diagnostics.set_topic(Topic::Deployment);
     versions::check(draft, &networks, diagnostics);
     archives::check(draft, &fleet, diagnostics);
     registries::check(draft, diagnostics);
     require_plugin(draft, diagnostics);
-    diagnostics.about(Topic::Access);
+    diagnostics.set_topic(Topic::Access);
     if diagnostics.has_errors() {
         return None;
     }

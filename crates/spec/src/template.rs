@@ -31,7 +31,7 @@ pub enum List {
 pub enum Error {
     /// An address stands twice in a list.
     #[snafu(display("{address} is given twice"))]
-    Twice {
+    Duplicate {
         /// The list.
         list: List,
         /// The address.
@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// One cluster has addresses of one family.
     #[snafu(display("{address} and {first} are an IPv4 and an IPv6 address"))]
-    TwoFamilies {
+    MixedFamilies {
         /// The list with the stranger.
         list: List,
         /// The stranger.
@@ -56,7 +56,7 @@ impl Error {
     /// The list that is wrong.
     pub fn list(&self) -> List {
         match self {
-            Self::Twice { list, .. } | Self::TwoFamilies { list, .. } => *list,
+            Self::Duplicate { list, .. } | Self::MixedFamilies { list, .. } => *list,
             Self::NoMaster => List::Masters,
         }
     }
@@ -64,8 +64,8 @@ impl Error {
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Twice { .. } => "give each machine once per role",
-            Self::TwoFamilies { .. } => "give all machines' addresses in one family",
+            Self::Duplicate { .. } => "name each machine once per role",
+            Self::MixedFamilies { .. } => "use addresses of one family",
             Self::NoMaster => "name at least one master",
         }
     }
@@ -105,10 +105,10 @@ impl Machines {
         for (list, addresses) in lists {
             let mut seen = HashSet::new();
             for &address in addresses {
-                ensure!(seen.insert(address), TwiceSnafu { list, address });
+                ensure!(seen.insert(address), DuplicateSnafu { list, address });
                 ensure!(
                     address.is_ipv4() == first.is_ipv4(),
-                    TwoFamiliesSnafu {
+                    MixedFamiliesSnafu {
                         list,
                         address,
                         first
@@ -175,7 +175,7 @@ impl Machines {
 
 /// What a file to begin with shall say.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Options {
     /// The cluster's name.
     pub name: Name,
     /// The SSH user.
@@ -189,6 +189,6 @@ pub struct Wish {
 }
 
 /// The file's text.
-pub fn render(wish: &Wish) -> String {
-    text::render(wish)
+pub fn render(options: &Options) -> String {
+    text::render(options)
 }

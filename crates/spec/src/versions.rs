@@ -17,15 +17,15 @@ pub enum Feature {
     /// The runtime's socket stands in the kubelet's configuration.
     RuntimeEndpointInConfiguration,
     /// The kubelet refuses control groups v1 unless told.
-    RefusesCgroupV1,
+    FailCgroupV1,
     /// The kubelet tells at once when it has become ready, not with its next report.
-    TellsReadiness,
+    ImmediateReadiness,
     /// kube-proxy asks for its node, and waits where there is none yet.
-    ProxyWantsNode,
+    KubeProxyNeedsNode,
     /// The API server can turn requests away while it ends, instead of waiting a minute for those who watch.
-    TurnsAway,
+    ShutdownSendRetryAfter,
     /// Anonymous requests can be let through to single paths.
-    AnonymousConditions,
+    AnonymousAuthConditions,
     /// The taint and label of masters are called `control-plane`.
     ControlPlaneTaint,
     /// The taint and label of masters are called `master`.
@@ -39,9 +39,9 @@ pub enum Feature {
     /// Addresses of both families are no longer beta.
     StableDualStack,
     /// The kubelet speaks the second version of the interface to runtimes, the only one of containerd 2.
-    RuntimeInterfaceV1,
+    CriV1,
     /// The kubelet speaks no other version of that interface, so that containerd before 1.6 is of no use.
-    OnlyRuntimeInterfaceV1,
+    CriV1Only,
 }
 
 const NEVER: u32 = u32::MAX;
@@ -51,19 +51,19 @@ const FEATURES: [(Feature, u32, u32); 16] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
     (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
-    (Feature::RefusesCgroupV1, 31, NEVER),
-    (Feature::TellsReadiness, 26, NEVER),
-    (Feature::TurnsAway, 23, NEVER),
-    (Feature::ProxyWantsNode, 28, NEVER),
-    (Feature::AnonymousConditions, 34, NEVER),
+    (Feature::FailCgroupV1, 31, NEVER),
+    (Feature::ImmediateReadiness, 26, NEVER),
+    (Feature::ShutdownSendRetryAfter, 23, NEVER),
+    (Feature::KubeProxyNeedsNode, 28, NEVER),
+    (Feature::AnonymousAuthConditions, 34, NEVER),
     (Feature::ControlPlaneTaint, 24, NEVER),
     (Feature::MasterTaint, 0, 25),
     (Feature::EndpointSlices, 21, NEVER),
     (Feature::NftablesProxy, 31, NEVER),
     (Feature::DualStack, 21, NEVER),
     (Feature::StableDualStack, 23, NEVER),
-    (Feature::RuntimeInterfaceV1, 23, NEVER),
-    (Feature::OnlyRuntimeInterfaceV1, 26, NEVER),
+    (Feature::CriV1, 23, NEVER),
+    (Feature::CriV1Only, 26, NEVER),
 ];
 
 /// Whether a release has it.
@@ -88,7 +88,7 @@ pub struct Parts {
     /// The container runtime.
     pub runtime: RuntimeKind,
     /// Whether cri-dockerd stands between the kubelet and docker.
-    pub docker_bridge: bool,
+    pub cri_dockerd: bool,
     /// kube-proxy's mode.
     pub proxy_mode: KubeProxyMode,
     /// Whether pods or Services have addresses of both families.
@@ -103,13 +103,13 @@ pub struct Parts {
 
 impl Parts {
     /// What a deploy file says, for this release; versions that only packages tell are unknown.
-    pub fn of_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
+    pub fn from_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
         let endpoint = cluster.runtime.endpoint.as_deref();
         Self {
             kubernetes,
             runtime: cluster.runtime.kind,
-            docker_bridge: is_docker_bridge(endpoint)
-                || brings_docker_bridge(cluster.packages.for_role(Role::Worker)),
+            cri_dockerd: is_cri_dockerd_socket(endpoint)
+                || installs_cri_dockerd(cluster.packages.for_role(Role::Worker)),
             proxy_mode: cluster.kube_proxy.mode,
             dual_stack: cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual(),
             containerd: None,
@@ -176,27 +176,27 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
     }
     if parts.runtime == RuntimeKind::Docker
         && !has(kubernetes, Feature::Dockershim)
-        && !parts.docker_bridge
+        && !parts.cri_dockerd
     {
         error(
             Subject::Runtime,
             "runtime-gone",
-            format!("Kubernetes {kubernetes} does not work with docker by itself"),
-            "use runtime: containerd or isulad, or add cri-dockerd to the container packages; where it runs already, set \
+            format!("Kubernetes {kubernetes} has no built-in support for docker"),
+            "use runtime: containerd or isulad, or add cri-dockerd to the container packages; if it is installed already, set \
              runtime-endpoint: unix:///run/cri-dockerd.sock",
         );
     }
     if let (RuntimeKind::Containerd, Some((major, minor))) = (parts.runtime, parts.containerd) {
         let message =
             format!("containerd {major}.{minor} does not work with Kubernetes {kubernetes}");
-        if major >= 2 && !has(kubernetes, Feature::RuntimeInterfaceV1) {
+        if major >= 2 && !has(kubernetes, Feature::CriV1) {
             error(
                 Subject::Containerd,
                 "version-mismatch",
                 message,
                 "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later",
             );
-        } else if (major, minor) < (1, 6) && has(kubernetes, Feature::OnlyRuntimeInterfaceV1) {
+        } else if (major, minor) < (1, 6) && has(kubernetes, Feature::CriV1Only) {
             error(
                 Subject::Containerd,
                 "version-mismatch",
@@ -209,7 +209,7 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         error(
             Subject::ProxyMode,
             "version-too-old",
-            format!("kube-proxy of Kubernetes {kubernetes} does not use nftables by default"),
+            format!("kube-proxy of Kubernetes {kubernetes} does not support nftables by default"),
             "use iptables or ipvs, or Kubernetes 1.31 or later",
         );
     }
@@ -217,8 +217,8 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         error(
             Subject::Networks,
             "version-too-old",
-            format!("Kubernetes {kubernetes} has no dual-stack that is on by default"),
-            "give one network each, or use Kubernetes 1.21 or later (1.23 for stable dual-stack)",
+            format!("dual-stack is not enabled by default in Kubernetes {kubernetes}"),
+            "use one network for each, or Kubernetes 1.21 or later (1.23 for stable dual-stack)",
         );
     }
     if parts.coredns.is_some_and(|coredns| coredns >= (1, 11))
@@ -258,20 +258,20 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
 }
 
 /// The program that lets a kubelet without dockershim use docker.
-pub const DOCKER_BRIDGE: &str = "cri-dockerd";
+pub const CRI_DOCKERD: &str = "cri-dockerd";
 
 /// Whether a socket is that of cri-dockerd, which says that the user runs it.
-pub fn is_docker_bridge(endpoint: Option<&str>) -> bool {
-    endpoint.is_some_and(|socket| socket.contains(DOCKER_BRIDGE))
+pub fn is_cri_dockerd_socket(endpoint: Option<&str>) -> bool {
+    endpoint.is_some_and(|socket| socket.contains(CRI_DOCKERD))
 }
 
 /// Whether the workers' lists install cri-dockerd.
-pub fn brings_docker_bridge<'a>(items: impl IntoIterator<Item = &'a Item>) -> bool {
+pub fn installs_cri_dockerd<'a>(items: impl IntoIterator<Item = &'a Item>) -> bool {
     items.into_iter().any(|item| match item {
         Item::Repo { name }
         | Item::Pkg { name }
         | Item::Bin { name, .. }
-        | Item::Binary { name, .. } => name == DOCKER_BRIDGE,
+        | Item::Binary { name, .. } => name == CRI_DOCKERD,
         _ => false,
     })
 }

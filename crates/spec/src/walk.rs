@@ -1,4 +1,4 @@
-//! Values taken from the tree, with one look for everything that is not as expected.
+//! Typed access to the values of the tree; values that are not as expected are reported in a uniform way.
 
 use strsim::osa_distance;
 
@@ -8,9 +8,8 @@ use crate::source::{Span, Spanned};
 use crate::tree::{Key, Node};
 use crate::value::Mismatch;
 
-/// A text read by `parse`. Nothing written is [`Field::Absent`], and so is an empty text, since
-/// eggo does not tell the two apart.
-pub fn value<T>(
+/// Parses a scalar. Null is [`Field::Absent`], and so is an empty text, since eggo does not distinguish the two.
+pub(crate) fn value<T>(
     node: &Node,
     code: &'static str,
     parse: impl FnOnce(&str) -> Result<T, Mismatch>,
@@ -20,7 +19,7 @@ pub fn value<T>(
         return Field::Absent;
     }
     let Some(text) = node.text() else {
-        expected("a single value", node, diagnostics);
+        report_expected("a single value", node, diagnostics);
         return Field::Wrong;
     };
     if text.trim().is_empty() {
@@ -29,14 +28,14 @@ pub fn value<T>(
     match parse(text.trim()) {
         Ok(value) => Field::Given(Spanned::new(value, node.span)),
         Err(wrong) => {
-            mismatch(text, node.span, code, wrong, diagnostics);
+            report_mismatch(text, node.span, code, wrong, diagnostics);
             Field::Wrong
         }
     }
 }
 
-/// Says that a text is not what it should be.
-pub fn mismatch(
+/// Reports a text that could not be parsed. Credentials in it are masked.
+pub(crate) fn report_mismatch(
     text: &str,
     span: Span,
     code: &'static str,
@@ -52,21 +51,21 @@ pub fn mismatch(
     let message = format!("{shown} is {}", wrong.problem);
     let mut remedy = wrong.remedy;
     if text.contains("//") && !text.contains("://") {
-        remedy.push_str("; if a comment is meant, write a space and # instead of //");
+        remedy.push_str("; for a comment, write a space and # instead of //");
     }
     diagnostics.push(Diagnostic::error(code, span, message).remedy(remedy));
 }
 
-/// Whether a password stands before an `@`, as in `https://user:password@host`.
-pub fn has_credentials(text: &str) -> bool {
+/// Whether it contains a password before an `@`, as in `https://user:password@host`.
+pub(crate) fn has_credentials(text: &str) -> bool {
     text.split_once('@').is_some_and(|(before, _)| {
         let user = before.rsplit('/').next().unwrap_or_default();
         user.contains(':')
     })
 }
 
-/// A text in quotes, cut when long, on one line.
-pub fn quoted(text: &str) -> String {
+/// A text in quotes on one line, shortened when long.
+pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {
         Some((cut, _)) => format!("{:?}…", &text[..cut]),
@@ -74,43 +73,46 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Says that a value is of the wrong kind.
-pub fn expected(what: &str, node: &Node, diagnostics: &mut Diagnostics) {
+/// Reports a value of the wrong kind.
+pub(crate) fn report_expected(what: &str, node: &Node, diagnostics: &mut Diagnostics) {
     let message = format!("expected {what}, found {}", node.kind_name());
     let remedy = match what {
-        "a list" => "write each item on a line of its own, beginning with a dash: `- item`",
-        "a section with keys" => "write each key on a line of its own, indented, with a colon",
-        _ => "write one value behind the colon",
+        "a list" => "write each item on its own line, beginning with a dash: `- item`",
+        "a section with keys" => "write each key on its own line, indented and followed by a colon",
+        _ => "write one value after the colon",
     };
     diagnostics.push(Diagnostic::error("wrong-kind", node.span, message).remedy(remedy));
 }
 
-/// The items of a list; nothing for null, and an error for another kind of value.
-pub fn list<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [Node]> {
+/// The items of a list; none for null. Other kinds of values are reported.
+pub(crate) fn list<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [Node]> {
     if node.is_null() {
         return Some(&[]);
     }
     let items = node.items();
     if items.is_none() {
-        expected("a list", node, diagnostics);
+        report_expected("a list", node, diagnostics);
     }
     items
 }
 
-/// The entries of a section; nothing for null, and an error for another kind of value.
-pub fn section<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [(Key, Node)]> {
+/// The entries of a mapping; none for null. Other kinds of values are reported.
+pub(crate) fn section<'t>(
+    node: &'t Node,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'t [(Key, Node)]> {
     if node.is_null() {
         return Some(&[]);
     }
     let entries = node.entries();
     if entries.is_none() {
-        expected("a section with keys", node, diagnostics);
+        report_expected("a section with keys", node, diagnostics);
     }
     entries
 }
 
-/// Every text of a list, or a single one; those that `parse` refuses are left out.
-pub fn values<T>(
+/// Parses every scalar of a list, or a single one. Invalid ones are reported and left out.
+pub(crate) fn values<T>(
     node: &Node,
     code: &'static str,
     parse: impl Fn(&str) -> Result<T, Mismatch>,
@@ -126,7 +128,7 @@ pub fn values<T>(
         .iter()
         .filter_map(|item| {
             if item.is_null() {
-                expected("a single value", item, diagnostics);
+                report_expected("a single value", item, diagnostics);
             }
             match value(item, code, &parse, diagnostics) {
                 Field::Given(value) => Some(value),
@@ -137,7 +139,7 @@ pub fn values<T>(
 }
 
 /// `true` or `false`, as YAML 1.1 and 1.2 write them.
-pub fn boolean(text: &str) -> Result<bool, Mismatch> {
+pub(crate) fn boolean(text: &str) -> Result<bool, Mismatch> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Ok(true),
         "false" | "no" | "off" => Ok(false),
@@ -149,7 +151,7 @@ pub fn boolean(text: &str) -> Result<bool, Mismatch> {
 }
 
 /// A text that is not empty and has no control characters.
-pub fn word(text: &str) -> Result<String, Mismatch> {
+pub(crate) fn word(text: &str) -> Result<String, Mismatch> {
     if text.trim().is_empty() {
         return Err(Mismatch::new("empty", "write a value, or remove the key"));
     }
@@ -162,8 +164,11 @@ pub fn word(text: &str) -> Result<String, Mismatch> {
     Ok(text.trim().to_owned())
 }
 
-/// The candidate nearest to the text, if it is near at all.
-pub fn nearest<'c>(text: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate most similar to the text, for "did you mean".
+pub(crate) fn nearest<'c>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
     let text = fold(text);
     if text.chars().count() > 100 {
         return None;
@@ -176,7 +181,7 @@ pub fn nearest<'c>(text: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Capitals and separators do not make a word another.
+/// Ignores case and separators.
 fn fold(text: &str) -> String {
     text.to_lowercase().replace(['_', ' '], "-")
 }

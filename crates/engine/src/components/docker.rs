@@ -7,7 +7,7 @@ use hatchery_spec::{
     Cluster,
     cluster::{Component, DOCKER_HUB, Role},
     value::AbsolutePath,
-    versions::{self, DOCKER_BRIDGE},
+    versions::{self, CRI_DOCKERD},
 };
 use serde_json::{Map, json};
 
@@ -154,7 +154,7 @@ pub(super) fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<
     [
         (
             "registry-mirrors",
-            each(registries.mirrors_of(DOCKER_HUB), registry::url),
+            each(registries.mirrors_for(DOCKER_HUB), registry::url),
         ),
         (
             "insecure-registries",
@@ -180,7 +180,7 @@ pub(super) fn setting(argument: &str) -> &str {
 
 /// Whether the workers' lists install cri-dockerd.
 pub(crate) fn brings_bridge(cluster: &Cluster) -> bool {
-    versions::brings_docker_bridge(cluster.packages.for_role(Role::Worker))
+    versions::installs_cri_dockerd(cluster.packages.for_role(Role::Worker))
 }
 
 /// Where the kubelet finds docker when it does not know docker itself.
@@ -210,8 +210,8 @@ fn bridge(node_context: &NodeContext<'_>) -> String {
         description: "Docker's side of the container runtime interface",
         notifies: true,
         after: &["docker.service"],
-        stamp: node_context.stamp(&[DOCKER_BRIDGE]),
-        command: flags.command(&node_context.program(DOCKER_BRIDGE)),
+        stamp: node_context.stamp(&[CRI_DOCKERD]),
+        command: flags.command(&node_context.program(CRI_DOCKERD)),
         lines: [
             "Delegate=yes",
             "KillMode=process",

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Arch, Bastion, Host, HostKey, KeyPath, Label, Name, Port, Secret, Taint};
+use crate::value::{Arch, Bastion, Host, HostKey, Label, LocalPath, Name, Port, Secret, Taint};
 
 /// What a machine does in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ pub struct Access {
     /// sudo's password where it is another.
     pub sudo_password: Option<Password>,
     /// The private key; without one, the agent's and the user's usual keys.
-    pub private_key: Option<KeyPath>,
+    pub private_key: Option<LocalPath>,
     /// Machines on the way, in the order of the way.
     pub bastions: Vec<Jump>,
     /// What the machine's host key must be.
@@ -98,7 +98,7 @@ pub struct Jump {
     /// Its login password; it has none unless said.
     pub password: Option<Password>,
     /// The private key for it; that of the machine behind it unless said.
-    pub private_key: Option<KeyPath>,
+    pub private_key: Option<LocalPath>,
     /// What its host key must be.
     pub host_key: Option<HostKey>,
 }
@@ -123,5 +123,5 @@ pub enum Password {
     /// In an environment variable of this name.
     Environment(String),
     /// In a file on the control machine, without its last line break.
-    File(KeyPath),
+    File(LocalPath),
 }

@@ -40,7 +40,7 @@ pub struct NetworkPlugin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DnsService {
-    /// Its address, in the Services' network.
+    /// Its address, in the Service network.
     pub address: IpAddr,
     /// The cluster's domain.
     pub domain: DnsName,

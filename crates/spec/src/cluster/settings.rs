@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use crate::value::{AbsolutePath, DnsName, GoDuration, KeyPath, Port};
+use crate::value::{AbsolutePath, DnsName, GoDuration, LocalPath, Port};
 
 /// The API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub struct ApiServer {
 #[non_exhaustive]
 pub struct Certificates {
     /// The directory on the control machine that holds them; without one they are made.
-    pub external_ca: Option<KeyPath>,
+    pub external_ca: Option<LocalPath>,
 }
 
 /// The store.
@@ -101,7 +101,7 @@ pub const DOCKER_HUB: &str = "docker.io";
 
 impl Registries {
     /// What is asked before this registry itself, in order; perhaps nothing.
-    pub fn mirrors_of(&self, registry: &str) -> &[String] {
+    pub fn mirrors_for(&self, registry: &str) -> &[String] {
         self.mirrors.get(registry).map_or(&[], Vec::as_slice)
     }
 }

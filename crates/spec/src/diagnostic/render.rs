@@ -2,7 +2,7 @@
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
-use super::blot::ShownLine;
+use super::redact::ShownLine;
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::source::Span;
 
@@ -18,14 +18,14 @@ impl Diagnostics {
             .map(|one| self.render_one(one, colour) + "\n\n")
             .collect();
         if !self.is_empty() {
-            text.push_str(&self.tally());
+            text.push_str(&self.summary());
             text.push('\n');
         }
         text
     }
 
     /// How many there are, in words.
-    pub fn tally(&self) -> String {
+    fn summary(&self) -> String {
         let count = |number: usize, word: &str| match number {
             1 => format!("1 {word}"),
             _ => format!("{number} {word}s"),
@@ -37,14 +37,14 @@ impl Diagnostics {
                 format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
             }
         };
-        if self.left_out() > 0 {
-            text.push_str(&format!(" ({} not shown)", self.left_out()));
+        if self.omitted() > 0 {
+            text.push_str(&format!(" ({} not shown)", self.omitted()));
         }
         text
     }
 
     /// One as text.
-    pub fn render_one(&self, diagnostic: &Diagnostic, colour: bool) -> String {
+    fn render_one(&self, diagnostic: &Diagnostic, colour: bool) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn shows_the_line_and_never_a_secret() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         let file = all.add_source(Source::new(
             "deploy.yaml",
             "cluster-id: a_b\npassword: hunter2\nusername: x\n",

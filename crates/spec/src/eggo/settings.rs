@@ -4,12 +4,12 @@ use super::Reader;
 use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role, RuntimeKind};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Mismatch, Port};
 use crate::walk::{
-    boolean, expected, list, mismatch, nearest, quoted, section, value, values, word,
+    boolean, list, nearest, quoted, report_expected, report_mismatch, section, value, values, word,
 };
 
 impl Reader<'_> {
@@ -44,7 +44,7 @@ impl Reader<'_> {
                 let cni = |text: &str| match text.to_ascii_lowercase().as_str() {
                     "cni" => Ok(()),
                     _ => Err(Mismatch::new(
-                        "not supported as kind of network plugin",
+                        "not a supported kind of network plugin",
                         "write cni; the plugin itself is named in network.plugin",
                     )),
                 };
@@ -68,7 +68,7 @@ impl Reader<'_> {
                         self.draft.named_mirrors.push((name, mirror));
                     }
                 }
-                Err(wrong) => mismatch(&key.text, key.span, "bad-registry", wrong, d),
+                Err(wrong) => report_mismatch(&key.text, key.span, "bad-registry", wrong, d),
             }
         }
     }
@@ -85,7 +85,7 @@ impl Reader<'_> {
                 match key.text.as_str() {
                     "name" => name = value(node, "bad-component", component, self.diagnostics),
                     "extra-args" => arguments = Some(node),
-                    _ => unknown(key, &["config-extra-args"], self.diagnostics),
+                    _ => report_unknown(key, &["config-extra-args"], self.diagnostics),
                 }
             }
             match name {
@@ -96,7 +96,7 @@ impl Reader<'_> {
                         self.diagnostics.push(
                             Diagnostic::error("said-twice", name.span, message)
                                 .related(*first, "first here")
-                                .remedy("put all into one entry"),
+                                .remedy("merge them into one entry"),
                         );
                         continue;
                     }
@@ -154,7 +154,7 @@ impl Reader<'_> {
                 continue;
             }
             if node.items().is_some() || node.entries().is_some() {
-                expected("a single value", node, self.diagnostics);
+                report_expected("a single value", node, self.diagnostics);
                 continue;
             }
             let text = node.text().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Reader<'_> {
             let role = match key.text.as_str() {
                 "master" => Role::Master,
                 "worker" | "node" => {
-                    if !self.once("the list of the workers' ports", key) {
+                    if !self.given_once("the list of the workers' ports", key) {
                         continue;
                     }
                     Role::Worker
@@ -189,7 +189,7 @@ impl Reader<'_> {
                 "etcd" => Role::Etcd,
                 "loadbalance" => Role::LoadBalancer,
                 _ => {
-                    unknown(key, &["open-ports"], self.diagnostics);
+                    report_unknown(key, &["open-ports"], self.diagnostics);
                     continue;
                 }
             };
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 "protocol" => {
                     protocol = value(node, "bad-protocol", transport, self.diagnostics);
                 }
-                _ => unknown(key, &["open-ports[]"], self.diagnostics),
+                _ => report_unknown(key, &["open-ports[]"], self.diagnostics),
             }
         }
         match port {
@@ -239,7 +239,7 @@ fn runtime(text: &str) -> Result<RuntimeKind, Mismatch> {
         "isulad" | "isula" => Ok(RuntimeKind::Isulad),
         "containerd" => Ok(RuntimeKind::Containerd),
         _ => Err(Mismatch::new(
-            "not a container runtime we know",
+            "not a supported container runtime",
             "use docker, isulad or containerd",
         )),
     }
@@ -271,7 +271,7 @@ fn transport(text: &str) -> Result<Protocol, Mismatch> {
 fn socket(text: &str) -> Result<String, Mismatch> {
     let wrong = || {
         Mismatch::new(
-            "not the address of a socket",
+            "not a socket address",
             "write unix:// and an absolute path, such as unix:///run/containerd/containerd.sock",
         )
     };

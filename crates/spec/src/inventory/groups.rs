@@ -6,7 +6,7 @@ use super::ranges;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
 use crate::tree::{Key, Node};
-use crate::walk::{mismatch, nearest, section};
+use crate::walk::{nearest, report_mismatch, section};
 
 /// No cluster is bigger.
 pub(super) const HOST_LIMIT: usize = 5000;
@@ -200,7 +200,7 @@ impl<'t> Groups<'t> {
             Ok(names) => names,
             Err(wrong) => {
                 self.incomplete = true;
-                mismatch(pattern, span, "bad-range", wrong, diagnostics);
+                report_mismatch(pattern, span, "bad-range", wrong, diagnostics);
                 return;
             }
         };

@@ -34,8 +34,8 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    pub(super) fn of(groups: &Groups<'_>, diagnostics: &mut Diagnostics) -> Self {
-        warn_of_old_names(groups, diagnostics);
+    pub(super) fn from_groups(groups: &Groups<'_>, diagnostics: &mut Diagnostics) -> Self {
+        warn_about_old_names(groups, diagnostics);
         let mut roles = Self {
             control_plane: members(groups, CONTROL_PLANE),
             nodes: members(groups, NODE),
@@ -58,7 +58,7 @@ impl Roles {
                 ),
             );
         }
-        roles.warn_of_idle(groups, diagnostics);
+        roles.warn_about_idle(groups, diagnostics);
         roles
     }
 
@@ -82,7 +82,7 @@ impl Roles {
     }
 
     /// Hosts that no group with a meaning has.
-    fn warn_of_idle(&self, groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
+    fn warn_about_idle(&self, groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
         if self.incomplete {
             return;
         }
@@ -127,10 +127,10 @@ fn start(groups: &Groups<'_>) -> Span {
     })
 }
 
-fn warn_of_old_names(groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
+fn warn_about_old_names(groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
     for (old, new) in OLD {
         if let Some(group) = groups.find(old) {
-            let message = format!("the group {old} is called {new} since kubespray 2.16");
+            let message = format!("the group {old} has been called {new} since kubespray 2.16");
             diagnostics.push(
                 Diagnostic::warning("old-group", group.span, message)
                     .remedy(format!("write {new}")),

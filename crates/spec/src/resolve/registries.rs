@@ -52,13 +52,13 @@ pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
         return;
     }
     let name = runtime.as_str();
-    let mut told: HashSet<&str> = HashSet::new();
+    let mut reported: HashSet<&str> = HashSet::new();
     for (registry, _) in &draft.named_mirrors {
-        if registry.value == DOCKER_HUB || !told.insert(&registry.value) {
+        if registry.value == DOCKER_HUB || !reported.insert(&registry.value) {
             continue;
         }
         let message = format!(
-            "{name} has mirrors of {DOCKER_HUB} only, not of {}",
+            "{name} supports mirrors of {DOCKER_HUB} only, not of {}",
             registry.value
         );
         diagnostics.push(
@@ -71,12 +71,12 @@ pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
     let mirrors = draft.registry_mirrors.first();
     if let Some(first) = mirrors.filter(|_| pause != DOCKER_HUB) {
         let message = format!(
-            "{name} asks mirrors for images of {DOCKER_HUB} only, and the pause image comes from {pause}"
+            "{name} uses mirrors for images of {DOCKER_HUB} only, but the pause image comes from {pause}"
         );
         diagnostics.push(
             Diagnostic::warning("mirror-unused", first.span, message)
                 .related_to(draft.pause_image.span(), "the pause image")
-                .remedy("set pause-image to one that the mirror has, or put the pause image into the archive's images; containerd asks mirrors for it too"),
+                .remedy("set pause-image to an image that the mirror provides, or add the pause image to the archive; containerd uses mirrors for it too"),
         );
     }
 }

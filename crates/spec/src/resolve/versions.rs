@@ -6,7 +6,7 @@ use crate::cluster::{KubeProxyMode, Role, RuntimeKind};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::draft::Draft;
 use crate::value::Release;
-use crate::versions::{Parts, Subject, brings_docker_bridge, conflicts, is_docker_bridge};
+use crate::versions::{Parts, Subject, conflicts, installs_cri_dockerd, is_cri_dockerd_socket};
 
 pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnostics) {
     check_socket(draft, diagnostics);
@@ -21,8 +21,8 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
     let parts = Parts {
         kubernetes: version.value,
         runtime: draft.runtime.unwrap_or(RuntimeKind::Docker),
-        docker_bridge: is_docker_bridge(endpoint.map(String::as_str))
-            || brings_docker_bridge(items),
+        cri_dockerd: is_cri_dockerd_socket(endpoint.map(String::as_str))
+            || installs_cri_dockerd(items),
         proxy_mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
         dual_stack: networks.services.is_dual() || networks.pods.is_dual(),
         containerd: draft.containerd_version.value().map(numbers),
@@ -85,7 +85,7 @@ fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
             Diagnostic::warning("other-socket", socket.span, message)
                 .related_to(draft.runtime.span(), "the runtime")
                 .remedy(
-                    "remove the line to use the runtime's usual socket, or correct one of the two",
+                    "remove the line to use the runtime's default socket, or correct one of the two",
                 ),
         );
     }

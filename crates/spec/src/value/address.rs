@@ -116,7 +116,7 @@ pub fn cidr(text: &str) -> Result<IpNet, Mismatch> {
     let expected = "write a network such as 10.244.0.0/16 or fd00:10::/56";
     if !text.contains('/') {
         return Err(Mismatch::new(
-            "not a network: the length of the prefix is missing",
+            "not a network: the prefix length is missing",
             expected,
         ));
     }
@@ -125,7 +125,7 @@ pub fn cidr(text: &str) -> Result<IpNet, Mismatch> {
         .map_err(|_| Mismatch::new("not a network", expected))?;
     if net.trunc() != net {
         return Err(Mismatch::new(
-            "not a network: bits behind the prefix are set",
+            "not a network: host bits are set",
             format!("write {}", net.trunc()),
         ));
     }
@@ -150,7 +150,7 @@ impl Cidrs {
                 primary,
                 secondary: Some(second),
             }),
-            [_, _] => Err(Mismatch::new("two networks of one family", pair)),
+            [_, _] => Err(Mismatch::new("two networks of the same family", pair)),
             _ => Err(Mismatch::new("more than two networks", pair)),
         }
     }
@@ -233,11 +233,11 @@ impl Endpoint {
         let (host, port) = text
             .rsplit_once(':')
             .filter(|(host, _)| !host.contains(':') || host.ends_with(']'))
-            .ok_or_else(|| Mismatch::new("without a port", expected))?;
+            .ok_or_else(|| Mismatch::new("missing a port", expected))?;
         Ok(Self {
             host: Host::parse(host)?,
             port: Port::parse(port)
-                .map_err(|_| Mismatch::new("without a port from 1 to 65535", expected))?,
+                .map_err(|_| Mismatch::new("missing a port from 1 to 65535", expected))?,
         })
     }
 }

@@ -43,7 +43,7 @@ impl Arch {
             "riscv64" => Ok(Self::Riscv64),
             "s390x" => Ok(Self::S390x),
             _ => Err(Mismatch::new(
-                "not an architecture we know",
+                "not a known architecture",
                 "use amd64 (x86_64), arm64 (aarch64), loong64, ppc64le, riscv64 or s390x",
             )),
         }

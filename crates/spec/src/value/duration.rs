@@ -47,7 +47,7 @@ impl GoDuration {
             rest = &behind[unit.len()..];
         }
         if total == 0 {
-            return Err(wrong("not a duration of more than nothing"));
+            return Err(wrong("not a duration greater than zero"));
         }
         Ok(Self(Duration::from_nanos(total)))
     }

@@ -49,7 +49,7 @@ impl Label {
         if let Some(prefix) = prefix {
             DnsName::parse(prefix).map_err(|_| {
                 Mismatch::new(
-                    "not a label: the part before '/' is no DNS name",
+                    "not a label: the part before '/' is not a DNS name",
                     "write the key as example.org/name",
                 )
             })?;

@@ -100,13 +100,13 @@ fn subdomain(text: &str) -> Result<(), Mismatch> {
     {
         format!("not a valid name: it contains {bad:?}")
     } else if lower != text {
-        "not a valid name: it has capital letters".to_owned()
+        "not a valid name: it contains upper-case letters".to_owned()
     } else if let Some(part) = text
         .split('.')
         .find(|part| part.is_empty() || part.starts_with('-') || part.ends_with('-'))
     {
         if part.is_empty() {
-            "not a valid name: it has an empty part".to_owned()
+            "not a valid name: it contains an empty part".to_owned()
         } else {
             format!("not a valid name: \"{part}\" begins or ends with '-'")
         }

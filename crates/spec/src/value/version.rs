@@ -55,7 +55,7 @@ impl Version {
         }
         if version < Self::OLDEST {
             return Err(Mismatch::new(
-                "older than any version that can be deployed",
+                "older than any supported version",
                 format!("use {} or later", Self::OLDEST),
             ));
         }
