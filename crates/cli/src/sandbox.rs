@@ -18,7 +18,7 @@ use hatchery_sandbox::{
     lab::{self, Lab, Options},
     name::Name,
     progress::{Event, Progress},
-    settings::{Labels, Sudo, System, Wish},
+    settings::{Labels, RequestedSettings, Sudo, System},
     ssh,
 };
 
@@ -193,7 +193,7 @@ async fn up(up: Up, home: Option<PathBuf>, output: &Output) -> anyhow::Result<()
     let options = Options {
         name: up.name,
         machines: up.machines,
-        wish: Wish {
+        settings: RequestedSettings {
             system: up.system,
             user: up.user,
             sudo: up.sudo,
@@ -295,12 +295,8 @@ async fn list(output: &Output) -> anyhow::Result<()> {
 
 /// The sandbox of a machine: the one named, or the one that the machine's name tells.
 async fn find(name: Option<Name>, machine: &str, home: Option<&Path>) -> anyhow::Result<Lab> {
-    let Some(name) = name.or_else(|| Name::of_machine(machine)) else {
-        return Err(lab::Error::UnknownSandbox {
-            name: machine.to_owned(),
-            meant: None,
-        }
-        .into());
+    let Some(name) = name.or_else(|| Name::from_machine(machine)) else {
+        return Err(lab::Error::unknown_machine(machine).into());
     };
     Ok(lab::open(&name, &cluster_file::home(home)?).await?)
 }

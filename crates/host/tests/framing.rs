@@ -24,7 +24,7 @@ use hatchery_host::{
 use hatchery_sandbox::{
     docker,
     lab::{Machine, Options},
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
     test_lab::TestLab,
 };
 use sha2::{Digest as _, Sha256};
@@ -33,14 +33,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const BIG: u64 = 500_000_000;
 
 async fn lab(name: &str, system: System, user: &str, sudo: Option<Sudo>) -> TestLab {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(system),
         user: Some(user.into()),
         sudo,
         bastion: None,
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new(name.parse().unwrap(), 1)
     };
     TestLab::up(options).await.unwrap()

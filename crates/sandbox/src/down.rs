@@ -19,10 +19,10 @@ pub async fn down(name: &Name, home: &Path, progress: &Progress) -> Result<(), E
     engine::require().await?;
     let directory = lab::directory(home, name);
     let all = Inventory::read(None).await?;
-    if all.of(name.as_str()).is_empty() && !directory.path().exists() {
+    if all.for_sandbox(name.as_str()).is_empty() && !directory.path().exists() {
         return Err(lab::unknown(name, &all));
     }
-    let held_by = format!("another process that works on sandbox {name}");
+    let held_by = format!("another process working on sandbox {name}");
     let lock = files::Lock::exclusive(&lab::lock_path(home, name), &held_by, progress).await?;
     remove_from_docker(name.as_str()).await?;
     image::remove_unused().await?;
@@ -58,8 +58,8 @@ async fn gone(arguments: impl AsRef<[String]>) -> Result<(), docker::Error> {
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error)
                 if Instant::now() < deadline
-                    && (error.says("is already in progress")
-                        || error.says("has active endpoints")) =>
+                    && (error.mentions("is already in progress")
+                        || error.mentions("has active endpoints")) =>
             {
                 sleep(Duration::from_millis(200)).await;
             }

@@ -11,8 +11,8 @@ const MAX_LENGTH: usize = 40;
 /// Why a name cannot be a sandbox's.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display(
-    "'{name}' cannot be a sandbox's name: its machines' host names begin with it, so it has \
-     1 to {MAX_LENGTH} lower-case letters, digits and '-', with a letter or digit at both ends"
+    "'{name}' is not a valid sandbox name: the host names of its machines start with it, so use \
+     1 to {MAX_LENGTH} lower-case letters, digits and '-', beginning and ending with a letter or digit"
 ))]
 pub struct Invalid {
     name: String,
@@ -50,7 +50,7 @@ impl Name {
 
     /// The sandbox that a machine of this name belongs to: a machine is called by its sandbox
     /// and a number (or `bastion`), so no two sandboxes have a machine of the same name.
-    pub fn of_machine(machine: &str) -> Option<Self> {
+    pub fn from_machine(machine: &str) -> Option<Self> {
         let (name, _) = machine.rsplit_once('-')?;
         name.parse().ok()
     }
@@ -82,7 +82,10 @@ pub fn container(machine: &str) -> String {
 }
 
 /// The candidate nearest to a mistyped word, if one is near enough to be meant.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let near = candidates
         .into_iter()
         .map(|candidate| (levenshtein(word, candidate), candidate))
@@ -118,9 +121,9 @@ mod tests {
     fn a_machine_tells_its_sandbox() {
         let lab: Name = "my-lab".parse().unwrap();
         for machine in [lab.machine(12), lab.bastion()] {
-            assert_eq!(Name::of_machine(&machine), Some(lab.clone()));
+            assert_eq!(Name::from_machine(&machine), Some(lab.clone()));
         }
-        assert_eq!(Name::of_machine("lab"), None);
+        assert_eq!(Name::from_machine("lab"), None);
     }
 
     #[test]

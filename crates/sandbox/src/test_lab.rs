@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     docker, down, engine,
-    error::Error,
+    error::{Error, Problem},
     inventory::Inventory,
     lab::{self, Lab, Options},
     progress::Progress,
@@ -75,15 +75,15 @@ impl Reservation {
     pub async fn new(mut options: Options) -> Result<Self, Error> {
         engine::ensure(&Progress::stderr()).await?;
         remove_leftovers().await?;
-        let home = tempfile::tempdir().map_err(|source| Error::Local {
-            what: "make a directory for the test",
+        let home = tempfile::tempdir().map_err(|source| Problem::Local {
+            what: "create a directory for the test",
             source,
         })?;
         let name = format!("{}-{}", options.name, std::process::id());
         options.name = name.parse()?;
         options
             .labels
-            .insert(TEST.to_owned(), Owner::this().to_string());
+            .insert(TEST.to_owned(), Owner::current().to_string());
         options.progress = Progress::stderr();
         let guard = Guard { name, home };
         Ok(Self { options, guard })
@@ -132,18 +132,18 @@ impl TestLab {
 async fn remove_leftovers() -> Result<(), docker::Error> {
     let all = Inventory::read(None).await?;
     for name in all.sandboxes() {
-        let own = all.of(&name);
+        let own = all.for_sandbox(&name);
         let owner = own
             .test_owner()
             .and_then(|label| Owner::from_str(label).ok());
-        if owner.is_some_and(|owner| !owner.lives()) {
+        if owner.is_some_and(|owner| !owner.is_alive()) {
             down::remove_from_docker(&name).await?;
         }
     }
     Ok(())
 }
 
-/// A process, told apart from all others, also from later ones with the same id.
+/// A process, distinguished from later ones with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     boot: String,
@@ -152,7 +152,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn this() -> Self {
+    fn current() -> Self {
         let pid = std::process::id();
         Self {
             boot: boot_id(),
@@ -161,7 +161,7 @@ impl Owner {
         }
     }
 
-    fn lives(&self) -> bool {
+    fn is_alive(&self) -> bool {
         self.boot == boot_id() && start_time(self.pid).as_ref() == Some(&self.started)
     }
 }
@@ -205,18 +205,18 @@ mod tests {
 
     #[test]
     fn a_living_owner_is_told_from_a_dead_one() {
-        let this = Owner::this();
+        let this = Owner::current();
         assert_eq!(this.to_string().parse(), Ok(this.clone()));
-        assert!(this.lives());
+        assert!(this.is_alive());
         let other_boot = Owner {
             boot: "before".into(),
             ..this.clone()
         };
-        assert!(!other_boot.lives());
+        assert!(!other_boot.is_alive());
         let same_number = Owner {
             started: "1".into(),
             ..this
         };
-        assert!(!same_number.lives());
+        assert!(!same_number.is_alive());
     }
 }

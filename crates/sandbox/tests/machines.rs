@@ -17,7 +17,7 @@ use hatchery_sandbox::{
     lab::{self, Machine, Options},
     name::Name,
     progress::Progress,
-    settings::{Sudo, System, TEST, Wish},
+    settings::{RequestedSettings, Sudo, System, TEST},
     test_lab::{Reservation, TestLab},
 };
 use tokio::{
@@ -256,7 +256,7 @@ async fn respects_what_its_user_did(lab: &mut TestLab, first: &Machine) {
 
 async fn refuses_other_settings(lab: &mut TestLab) {
     let refused = lab
-        .up_again(|options| options.wish.system = Some(System::Rpm))
+        .up_again(|options| options.settings.system = Some(System::Rpm))
         .await
         .unwrap_err();
     assert!(refused.is_refusal());
@@ -313,14 +313,14 @@ async fn leaves_nothing(lab: &TestLab) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rpm_machines_behind_a_bastion_with_a_sudo_password() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
     let behind = Options {
-        wish,
+        settings,
         ..options("t-rpm", 1)
     };
     // A second sandbox beside it.

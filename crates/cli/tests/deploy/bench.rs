@@ -330,7 +330,7 @@ impl Bench {
     pub(crate) async fn snapshots(&self) -> Vec<Snapshot> {
         let mut snapshots = Vec::new();
         for machine in &self.lab.machines {
-            snapshots.push(Snapshot::of(machine).await.unwrap());
+            snapshots.push(Snapshot::take(machine).await.unwrap());
         }
         snapshots
     }
@@ -341,7 +341,7 @@ impl Bench {
             let own = "rm -rf /tmp/kubectl /tmp/trial.yaml";
             self.inside(number, own).await;
             let machine = self.machine(number);
-            let now = Snapshot::of(machine).await.unwrap();
+            let now = Snapshot::take(machine).await.unwrap();
             now.assert_same(before, &format!("{} after cleanup", machine.name));
         }
     }

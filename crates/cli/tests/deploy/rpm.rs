@@ -8,7 +8,7 @@ use std::{
 use hatchery_sandbox::{
     docker, fixtures,
     lab::Options,
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
 };
 
 use crate::{bench::Bench, external_ca::Company, firewalld};
@@ -19,14 +19,14 @@ use crate::{bench::Bench, external_ca::Company, firewalld};
 async fn packages_of_a_repository_and_packages_of_an_archive() {
     let fixtures = fixtures::ensure(&["packages-classic", "images-new", "crane"]).await;
     let fixtures = fixtures.unwrap();
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new("t-rpm".parse().unwrap(), 3)
     };
     let bench = Bench::with(options, str::to_owned).await;
