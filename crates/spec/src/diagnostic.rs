@@ -1,4 +1,4 @@
-//! What is wrong with a file, and what to do: collected, not thrown, so that all comes at once.
+//! Diagnostics of deploy files. They are collected, so that all problems are reported at once.
 
 mod json;
 mod redact;
@@ -8,41 +8,41 @@ use std::collections::HashSet;
 
 use crate::source::{FileId, Position, Source, Span};
 
-/// More than so many are counted, not kept.
+/// The maximum number of diagnostics that are stored; further ones are only counted.
 const LIMIT: usize = 1000;
 
-/// Whether a file can be used nevertheless.
+/// Whether a file can be used despite a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used, though probably not with the result hoped for.
+    /// The file can be used, but probably not with the intended result.
     Warning,
 }
 
-/// What files are read for.
+/// The purpose for which a file is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Need {
-    /// To make the cluster: all has to be good.
+    /// To deploy the cluster: everything has to be valid.
     #[default]
     Everything,
-    /// To know the cluster and reach its machines. What else is wrong is told, but does not stand in the way: it may have
-    /// been good when the cluster was made.
+    /// To identify the cluster and connect to its machines. Other problems are reported as warnings, since the rest may have
+    /// been valid when the cluster was deployed.
     Access,
 }
 
-/// What a part of a file is about.
+/// The subject of a part of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Topic {
-    /// Which cluster it is, its machines, how they and its API are reached.
+    /// The cluster's identity, its machines, and how they and the API are reached.
     #[default]
     Access,
-    /// What is made of them: packages, versions, settings.
+    /// What is deployed: packages, versions, settings.
     Deployment,
 }
 
-/// One thing to say about a place in a file.
+/// A problem at a position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether the file can be used nevertheless.
@@ -51,18 +51,18 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong. Never contains a secret.
     pub message: String,
-    /// Where.
+    /// The text that it refers to.
     pub span: Span,
-    /// A few words under the place.
+    /// A short text shown under the span.
     pub label: Option<String>,
-    /// Other places that belong to it, each with a few words.
+    /// Other positions that it refers to, each with a short text.
     pub related: Vec<(Span, String)>,
-    /// What the user can do.
+    /// What the user can do about it.
     pub remedy: Option<String>,
 }
 
 impl Diagnostic {
-    /// A mistake.
+    /// An error at a span.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -75,7 +75,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something doubtful.
+    /// A warning at a span.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -83,14 +83,12 @@ impl Diagnostic {
         }
     }
 
-    /// A few words to stand under the place.
     #[must_use]
     pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Another place that belongs to it.
     #[must_use]
     pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
@@ -105,18 +103,18 @@ impl Diagnostic {
     }
 }
 
-/// A place in words: file, line and column, and where it ends.
+/// The file, line and column of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// The file's name.
     pub file: &'a str,
-    /// Where it begins.
+    /// Its first character.
     pub start: Position,
-    /// Where it ends.
+    /// The character after the last.
     pub end: Position,
 }
 
-/// All there is to say about the files read together.
+/// The diagnostics of files that are read together.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     sources: Vec<Source>,
@@ -130,7 +128,6 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Nothing yet, about files that are read for this.
     pub(crate) fn for_need(need: Need) -> Self {
         Self {
             need,
@@ -138,19 +135,19 @@ impl Diagnostics {
         }
     }
 
-    /// What is added from now on is about this.
+    /// Sets the subject of the diagnostics that follow.
     pub(crate) fn set_topic(&mut self, topic: Topic) {
         self.topic = topic;
     }
 
-    /// Adds a file whose places will be talked about.
+    /// Adds a file that spans refer to.
     pub(crate) fn add_source(&mut self, source: Source) -> FileId {
         let id = FileId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
         self.sources.push(source);
         id
     }
 
-    /// Adds one, unless the same was said of the same place. An error of a part that is not needed becomes a warning.
+    /// Adds a diagnostic, unless it is a duplicate. An error in a part that is not needed becomes a warning.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         if (self.need, self.topic) == (Need::Access, Topic::Deployment) {
             diagnostic.severity = Severity::Warning;
@@ -169,49 +166,48 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// The text at this place is never to be shown.
+    /// Masks the text of this span wherever it would be shown.
     pub(crate) fn hide(&mut self, secret: Span) {
         self.secrets.push(secret);
     }
 
-    /// Whether a file cannot be used.
+    /// Whether there are errors, so that the file cannot be used.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// How many errors there are.
+    /// The number of errors.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// How many warnings there are.
+    /// The number of warnings.
     pub fn warnings(&self) -> usize {
         self.list.len() + self.omitted - self.errors
     }
 
-    /// How many were counted but not kept.
     pub(crate) fn omitted(&self) -> usize {
         self.omitted
     }
 
-    /// Whether further ones are counted only.
+    /// Whether further diagnostics are only counted.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= LIMIT
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All, in the order of the text.
+    /// In the order of the files' text.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut all: Vec<_> = self.list.iter().collect();
         all.sort_by_key(|one| (one.span.file, one.span.start, one.severity, one.code));
         all
     }
 
-    /// A place in words.
+    /// The position of a span; `None` for a file that is not known.
     pub fn place(&self, span: Span) -> Option<Place<'_>> {
         let source = self.source(span.file)?;
         Some(Place {
@@ -221,7 +217,7 @@ impl Diagnostics {
         })
     }
 
-    /// Whether the place is, or is part of, or contains a secret.
+    /// Whether the span overlaps a secret.
     fn is_hidden(&self, span: Span) -> bool {
         self.secrets.iter().any(|secret| {
             secret.file == span.file && secret.start < span.end && span.start < secret.end

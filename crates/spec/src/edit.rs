@@ -28,19 +28,17 @@ use crate::{
 
 /// Why a file is not edited.
 #[derive(Debug, PartialEq, Eq, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// An inventory has its hosts in several groups.
     #[snafu(display(
         "the cluster was created from an inventory, which cannot be edited automatically"
     ))]
     Inventory,
-    /// The file would not pass its checks after the edit.
     #[snafu(display("with this change the deploy file is not valid:\n{diagnostics}"))]
-    Invalid {
-        /// The rendered findings, one paragraph each.
-        diagnostics: String,
-    },
-    /// The file's layout does not allow the edit without touching other settings.
+    Invalid { diagnostics: String },
     #[snafu(display("the deploy file is written in a way that cannot be edited automatically"))]
     Unsupported,
 }

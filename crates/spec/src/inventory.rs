@@ -1,7 +1,7 @@
 //! A kubespray inventory (`hosts.yml`) with its variables (`group_vars.yml`).
 //!
-//! The groups say who is what; of each variable the one value that Ansible would see is taken; a
-//! table says what becomes of it.
+//! Groups become roles. Each variable has the value that Ansible would use, and a table says how it
+//! is treated.
 
 mod arguments;
 mod groups;
@@ -35,14 +35,14 @@ use crate::tree::{Node, parse};
 use crate::value::{Mismatch, Name};
 use crate::walk::{report_expected, value};
 
-/// An inventory and what goes with it.
+/// An inventory and its variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// The inventory.
+    /// `hosts.yml`.
     pub hosts: Input<'a>,
-    /// Variables that go before those of the inventory, as with `--extra-vars`.
+    /// Variables that take precedence over those of the inventory, as with `--extra-vars`.
     pub vars: Option<Input<'a>>,
-    /// The cluster's name, where the files need not say it.
+    /// The cluster's name, which overrides the variables.
     pub id: Option<&'a Name>,
 }
 
@@ -51,7 +51,7 @@ pub fn read(files: Files<'_>) -> Reading {
     read_for(files, Need::Everything)
 }
 
-/// The same, where perhaps not all of it is needed; see [`crate::read_for`].
+/// Reads an inventory for a purpose; see [`crate::read_for`].
 pub fn read_for(files: Files<'_>, need: Need) -> Reading {
     let mut diagnostics = Diagnostics::for_need(need);
     if ini::refuse(files.hosts, &mut diagnostics) {

@@ -10,33 +10,33 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::tree::Key;
 use crate::walk::nearest;
 
-/// Where a key comes from.
+/// The versions of eggo that have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Only the manual's eggo had it.
+    /// Only the manual's version.
     Classic,
-    /// Only later eggo had it.
+    /// Only later versions.
     Current,
-    /// Every eggo had it.
+    /// All versions.
     Both,
-    /// It is Hatchery's own.
+    /// None: it is Hatchery's own.
     New,
 }
 
-/// What is known of a key.
+/// A key of deploy files.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
-    /// The section it stands in: a path, or `<host>`, `<bastion>` and `<item>` for entries of several lists.
+    /// The section that contains it: a path, or `<host>`, `<bastion>` and `<item>` for entries of several lists.
     pub section: &'static str,
-    /// The key.
+    /// The key as written in a deploy file.
     pub key: &'static str,
-    /// Where it comes from.
+    /// The versions of eggo that have it.
     pub origin: Origin,
-    /// What its value is, in words.
+    /// The kind of its value, for people; `schema` interprets it too.
     pub kind: &'static str,
-    /// What holds without it, in words; empty if it must be given or nothing holds.
+    /// The default, for people; empty if it is required or has none.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning, shown in the reference and in templates.
     pub doc: &'static str,
     /// The place in the serialised cluster that it changes, as a JSON pointer; `!` for a value
     /// that is only checked.
@@ -48,7 +48,7 @@ pub fn for_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
     KEYS.iter().filter(move |info| info.section == section)
 }
 
-/// Says that a section has no such key, and which one may be meant.
+/// Reports an unknown key, with a suggestion.
 pub(crate) fn report_unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
     let known = || {
         sections

@@ -1,11 +1,10 @@
-//! Deploy files of every dialect, read into one checked value.
+//! Deploy files of every dialect, parsed into one validated value.
 //!
 //! The way through: bytes → `tree` (every value with its place) → a dialect's reader →
 //! `draft` (dialect aside) → `resolve` (defaults, comparisons) → [`cluster::Cluster`]. On the
-//! way [`diagnostic::Diagnostics`] collects all that is wrong, so that it is told at once.
+//! way [`diagnostic::Diagnostics`] collects all problems, so that they are reported at once.
 //!
-//! No file is opened here: the caller brings the bytes, and gets a list of the files that are
-//! named in them.
+//! No file is opened here: the caller passes the bytes, and gets a list of the files that they name.
 //!
 //! ```
 //! use hatchery_spec::{Input, read};

@@ -17,7 +17,7 @@ pub(crate) struct FileId(pub(crate) u32);
 pub struct Span {
     pub(crate) file: FileId,
     pub(crate) start: usize,
-    /// Exclusive.
+    /// The byte after the last.
     pub(crate) end: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A commented deploy file to begin with: the machines as asked for, everything else set or shown
-//! switched off, each key explained in the words of the [table](crate::keys).
+//! A commented deploy file to start with: the requested machines, and every other key either set or
+//! commented out, with its explanation from the [table](crate::keys).
 
 mod networks;
 mod packages;
@@ -18,36 +18,29 @@ use crate::value::{Name, Secret};
 pub enum List {
     /// The control plane.
     Masters,
-    /// Those that run pods.
+    /// The workers.
     Workers,
-    /// Those that keep the state.
+    /// The etcd members.
     Etcds,
-    /// The one in front of the masters.
+    /// The load balancer, at most one.
     LoadBalancer,
 }
 
-/// Why no file can be made for these machines.
+/// Why no deploy file can be written for these machines.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// An address stands twice in a list.
     #[snafu(display("{address} is given twice"))]
-    Duplicate {
-        /// The list.
-        list: List,
-        /// The address.
-        address: IpAddr,
-    },
-    /// One cluster has addresses of one family.
+    Duplicate { list: List, address: IpAddr },
     #[snafu(display("{address} and {first} are an IPv4 and an IPv6 address"))]
     MixedFamilies {
-        /// The list with the stranger.
         list: List,
-        /// The stranger.
         address: IpAddr,
-        /// The first master.
         first: IpAddr,
     },
-    /// There are machines but no master.
     #[snafu(display("other machines are given, but no master"))]
     NoMaster,
 }
@@ -71,7 +64,7 @@ impl Error {
     }
 }
 
-/// The machines of a file to begin with.
+/// The machines of a new deploy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     masters: Vec<IpAddr>,
@@ -173,16 +166,16 @@ impl Machines {
     }
 }
 
-/// What a file to begin with shall say.
+/// The contents of a new deploy file.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cluster's name.
     pub name: Name,
     /// The SSH user.
     pub user: String,
-    /// The SSH password; without one the file shows the safer ways, switched off.
+    /// The SSH password; without one the file shows the safer alternatives, commented out.
     pub password: Option<Secret>,
-    /// The machines.
+    /// At least one master.
     pub machines: Machines,
     /// Whether the manual's keys are used instead of the current ones.
     pub classic: bool,

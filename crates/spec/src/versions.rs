@@ -1,52 +1,52 @@
-//! What each release of Kubernetes has, and what goes together.
+//! Features of the releases of Kubernetes, and which versions work together.
 //!
-//! The one table of both: `check` asks it about what the deploy file says, the engine about what the packages turn out
-//! to be. Whoever needs to know whether a release can do something asks for a [`Feature`] and never compares numbers.
+//! `check` applies this table to the deploy file, and the engine to the versions found in packages. Code asks for a
+//! [`Feature`] instead of comparing version numbers.
 
 use crate::cluster::{Cluster, Item, KubeProxyMode, Role, RuntimeKind};
 use crate::diagnostic::Severity;
 use crate::value::Version;
 
-/// Something that only some versions of Kubernetes have.
+/// A feature that only some releases of Kubernetes have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// The kubelet runs docker by itself.
+    /// The kubelet contains dockershim.
     Dockershim,
-    /// The kubelet wants to be told that its runtime is another program.
+    /// The kubelet needs `--container-runtime=remote`.
     RemoteRuntimeFlag,
-    /// The runtime's socket stands in the kubelet's configuration.
+    /// `containerRuntimeEndpoint` is a field of the kubelet's configuration.
     RuntimeEndpointInConfiguration,
-    /// The kubelet refuses control groups v1 unless told.
+    /// The kubelet refuses cgroup v1 unless `failCgroupV1` is false.
     FailCgroupV1,
-    /// The kubelet tells at once when it has become ready, not with its next report.
+    /// The kubelet reports at once that it is ready, not with its next periodic report.
     ImmediateReadiness,
-    /// kube-proxy asks for its node, and waits where there is none yet.
+    /// kube-proxy waits for its Node object.
     KubeProxyNeedsNode,
-    /// The API server can turn requests away while it ends, instead of waiting a minute for those who watch.
+    /// The API server has `--shutdown-send-retry-after`, with which it does not wait a minute for watchers to end.
     ShutdownSendRetryAfter,
-    /// Anonymous requests can be let through to single paths.
+    /// Anonymous requests can be limited to paths.
     AnonymousAuthConditions,
-    /// The taint and label of masters are called `control-plane`.
+    /// Taint and label of masters are named `control-plane`.
     ControlPlaneTaint,
-    /// The taint and label of masters are called `master`.
+    /// Taint and label of masters are named `master`.
     MasterTaint,
-    /// Endpoints are slices; the older kind is only for those before.
+    /// EndpointSlices have replaced Endpoints.
     EndpointSlices,
     /// kube-proxy can use nftables.
     NftablesProxy,
-    /// Pods and Services can have addresses of both families.
+    /// Dual-stack is enabled by default.
     DualStack,
-    /// Addresses of both families are no longer beta.
+    /// Dual-stack is stable.
     StableDualStack,
-    /// The kubelet speaks the second version of the interface to runtimes, the only one of containerd 2.
+    /// The kubelet supports CRI v1, the only version of containerd 2.
     CriV1,
-    /// The kubelet speaks no other version of that interface, so that containerd before 1.6 is of no use.
+    /// The kubelet supports CRI v1 only, which containerd has since 1.6.
     CriV1Only,
 }
 
 const NEVER: u32 = u32::MAX;
 
-/// From which minor version, and until which (exclusively).
+/// The first minor version with the feature, and the first without it.
 const FEATURES: [(Feature, u32, u32); 16] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
@@ -80,14 +80,14 @@ pub fn has(kubernetes: Version, feature: Feature) -> bool {
         .any(|&(one, from, until)| one == feature && (from..until).contains(&kubernetes.minor))
 }
 
-/// The parts of a cluster whose versions and settings have to go together. What is not known is not judged.
+/// The parts of a cluster whose versions and settings have to be compatible. Unknown versions are not checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// The release of Kubernetes.
     pub kubernetes: Version,
     /// The container runtime.
     pub runtime: RuntimeKind,
-    /// Whether cri-dockerd stands between the kubelet and docker.
+    /// Whether cri-dockerd connects the kubelet to docker.
     pub cri_dockerd: bool,
     /// kube-proxy's mode.
     pub proxy_mode: KubeProxyMode,
@@ -102,7 +102,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// What a deploy file says, for this release; versions that only packages tell are unknown.
+    /// From a deploy file, for this release; versions that only packages reveal are unknown.
     pub fn from_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
         let endpoint = cluster.runtime.endpoint.as_deref();
         Self {
@@ -119,7 +119,7 @@ impl Parts {
     }
 }
 
-/// What a [`Conflict`] is about, for whoever has a place in a file to point at.
+/// The part that a [`Conflict`] is about, so that it can be shown at its position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The release of Kubernetes itself.
@@ -138,12 +138,12 @@ pub enum Subject {
     Etcd,
 }
 
-/// Parts that do not go together.
+/// An incompatible combination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// What it is about.
+    /// The part that the user should change.
     pub subject: Subject,
-    /// Whether the cluster can be made all the same.
+    /// Whether the cluster can be deployed anyway.
     pub severity: Severity,
     /// The diagnostic's code.
     pub code: &'static str,
@@ -153,7 +153,7 @@ pub struct Conflict {
     pub remedy: &'static str,
 }
 
-/// Everything among these parts that does not go together.
+/// All incompatible combinations among these parts.
 pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
     let kubernetes = parts.kubernetes;
     let mut found = Vec::new();
@@ -257,15 +257,15 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
     found
 }
 
-/// The program that lets a kubelet without dockershim use docker.
+/// The adapter that lets a kubelet without dockershim use docker.
 pub const CRI_DOCKERD: &str = "cri-dockerd";
 
-/// Whether a socket is that of cri-dockerd, which says that the user runs it.
+/// Whether the runtime endpoint is the socket of cri-dockerd.
 pub fn is_cri_dockerd_socket(endpoint: Option<&str>) -> bool {
     endpoint.is_some_and(|socket| socket.contains(CRI_DOCKERD))
 }
 
-/// Whether the workers' lists install cri-dockerd.
+/// Whether one of the items installs cri-dockerd.
 pub fn installs_cri_dockerd<'a>(items: impl IntoIterator<Item = &'a Item>) -> bool {
     items.into_iter().any(|item| match item {
         Item::Repo { name }

@@ -164,7 +164,7 @@ fn files(desk: &Desk) {
     let two = [
         "two machines have the name",
         "wrong.yaml:10:",
-        "a name of its own",
+        "its own name",
     ];
     wrong(
         &two,

@@ -1,4 +1,4 @@
-//! The same as data, for programs.
+//! Diagnostics as JSON.
 
 use serde::Serialize;
 use serde::ser::SerializeSeq;

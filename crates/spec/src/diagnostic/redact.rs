@@ -1,15 +1,15 @@
-//! A line as it may be shown: secrets blotted out, positions moved along.
+//! Masks secrets in the lines that are shown, and adjusts positions accordingly.
 
 use super::Diagnostics;
 use crate::source::{FileId, Source};
 
-/// What stands in place of a secret, whatever its length.
+/// Replaces a secret, whatever its length.
 const MASK: &str = "********";
 
-/// A line longer than this, in bytes, is shown in part.
+/// The maximum length of a line that is shown, in bytes.
 const LONGEST: usize = 1000;
 
-/// A line fit to be shown.
+/// A line without secrets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShownLine {
     /// The line's number, from 1.
@@ -37,7 +37,7 @@ impl ShownLine {
 }
 
 impl Diagnostics {
-    /// The line of the file, as it may be shown.
+    /// A line of a file, with secrets masked.
     pub(super) fn shown_line(&self, file: FileId, number: usize) -> ShownLine {
         let Some(source) = self.source(file) else {
             return masked("", 0, number, Vec::new());
@@ -102,7 +102,7 @@ fn masked(
 }
 
 /// Parts of the line that look like a secret's value by the name before it. A file that cannot be
-/// read as YAML, or a misspelt key, has no tree to tell where its secrets are.
+/// read as YAML, or a misspelt key, has no tree that says where its secrets are.
 fn secrets_by_name(source: &Source, number: usize) -> Vec<std::ops::Range<usize>> {
     let line = &source.text()[source.line(number)];
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The look of a diagnostic in a terminal: the line, underlined, and what to do.
+//! Diagnostics as text: the underlined line and the remedy.
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
@@ -6,11 +6,11 @@ use super::redact::ShownLine;
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::source::Span;
 
-/// A place, the words under it, and whether it is the main one.
+/// A span, the text under it, and whether it is the primary one.
 type Mark<'a> = (Span, Option<&'a str>, AnnotationKind);
 
 impl Diagnostics {
-    /// All as text, in the order of the files, with a last line that counts them.
+    /// All diagnostics as text, in the order of the files, followed by their number.
     pub fn render(&self, colour: bool) -> String {
         let mut text: String = self
             .sorted()
@@ -24,7 +24,6 @@ impl Diagnostics {
         text
     }
 
-    /// How many there are, in words.
     fn summary(&self) -> String {
         let count = |number: usize, word: &str| match number {
             1 => format!("1 {word}"),
@@ -43,7 +42,6 @@ impl Diagnostics {
         text
     }
 
-    /// One as text.
     fn render_one(&self, diagnostic: &Diagnostic, colour: bool) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
@@ -97,7 +95,7 @@ impl Diagnostics {
 
 fn annotation<'a>(line: &ShownLine, (span, label, kind): &Mark<'a>) -> Annotation<'a> {
     let start = line.offset(span.start, false).min(line.text.len());
-    // A place of several lines is shown by its first.
+    // A span of several lines is shown by its first.
     let end = line.offset(span.end, true).clamp(start, line.text.len());
     kind.span(start..end).label(*label)
 }

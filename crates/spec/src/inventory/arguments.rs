@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
             match flag(&whole) {
                 Ok((name, value)) => self.argument(component, &name, key.span, value),
                 Err(wrong) => {
-                    report_mismatch(&whole, key.span, "bad-argument", wrong, self.diagnostics)
+                    report_mismatch(&whole, key.span, "bad-argument", wrong, self.diagnostics);
                 }
             }
         }

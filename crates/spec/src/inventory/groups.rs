@@ -58,7 +58,7 @@ pub(super) struct Groups<'t> {
     pub(super) hosts: Vec<Host>,
     /// What stands with hosts; the hosts of a range share it.
     pub(super) host_vars: Vec<Vars<'t>>,
-    /// Something was refused, so what is missing cannot be judged.
+    /// A part could not be read, so missing groups and hosts are not reported.
     pub(super) incomplete: bool,
     group_index: HashMap<&'t str, usize>,
     host_index: HashMap<String, usize>,

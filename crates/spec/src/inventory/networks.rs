@@ -30,7 +30,7 @@ const NODE_PREFIX_IPV6: &str = "120";
 
 impl Reader<'_, '_> {
     pub(super) fn networks(&mut self) {
-        let flag = |field: Field<bool>, unsaid| field.unwrap_or(unsaid);
+        let flag = |field: Field<bool>, default| field.unwrap_or(default);
         let v4 = flag(
             self.cluster_field(&["ipv4_stack"], "bad-boolean", boolean),
             true,

@@ -29,7 +29,7 @@ pub(super) struct Roles {
     pub(super) nodes: Vec<usize>,
     pub(super) etcd: Vec<usize>,
     pub(super) bastions: Vec<usize>,
-    /// Hosts are missing because of a mistake that was told.
+    /// Hosts are missing because of an error that was reported.
     pub(super) incomplete: bool,
 }
 

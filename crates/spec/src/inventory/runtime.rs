@@ -18,7 +18,7 @@ impl Reader<'_, '_> {
         let said = self.cluster_field(&["container_manager"], "unsupported", runtime);
         self.draft.runtime = match said {
             Field::Given(_) => said,
-            // What was refused is not to be judged as docker.
+            // An unsupported runtime is not checked as if it were docker.
             Field::Absent | Field::Wrong => self.default_field(RuntimeKind::Containerd),
         };
         self.pause_image();

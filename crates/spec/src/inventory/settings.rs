@@ -42,7 +42,7 @@ impl Reader<'_, '_> {
                 .map(|entry| entry.node.span);
             let message = match said {
                 Some(_) => {
-                    "the cluster has no name of its own: cluster.local is every cluster's default"
+                    "the cluster has no unique name: cluster.local is the default of every cluster"
                 }
                 None => "the cluster has no name",
             };

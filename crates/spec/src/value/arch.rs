@@ -33,7 +33,7 @@ impl Arch {
         Self::S390x,
     ];
 
-    /// Reads an architecture by any of its usual names.
+    /// Parses an architecture by any of its usual names.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         match text.to_ascii_lowercase().as_str() {
             "amd64" | "x86_64" | "x86-64" | "x64" | "x86" => Ok(Self::Amd64),

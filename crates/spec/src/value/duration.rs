@@ -27,7 +27,7 @@ impl GoDuration {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Reads a duration.
+    /// Parses a duration.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected = "write a number with a unit (ms, s, m, h), such as 120s or 1h30m";
         let wrong = |problem: &str| Mismatch::new(problem, expected);

@@ -14,7 +14,7 @@ pub struct Name(String);
 pub struct DnsName(String);
 
 impl Name {
-    /// Reads a name.
+    /// Parses a name; the error suggests a valid one.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         subdomain(text)?;
         if text.len() > 63 {
@@ -26,26 +26,26 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The validated text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl DnsName {
-    /// Reads a name.
+    /// Parses a name; the error suggests a valid one.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         subdomain(text)?;
         Ok(Self(text.to_owned()))
     }
 
-    /// Reads a name whose first label may be `*`.
+    /// Parses a name whose first label may be `*`.
     pub fn parse_wildcard(text: &str) -> Result<Self, Mismatch> {
         subdomain(text.strip_prefix("*.").unwrap_or(text))?;
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The validated text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

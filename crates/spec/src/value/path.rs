@@ -13,7 +13,7 @@ pub struct AbsolutePath(String);
 pub struct LocalPath(String);
 
 impl AbsolutePath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         if !text.starts_with('/') {
             return Err(Mismatch::new("not an absolute path", "start it with /"));
@@ -21,7 +21,7 @@ impl AbsolutePath {
         clean(text).map(Self)
     }
 
-    /// The path.
+    /// Normalized, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -37,7 +37,7 @@ impl AbsolutePath {
 }
 
 impl LocalPath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         if let Some(rest) = text.strip_prefix("~/") {
             return clean(&format!("/{rest}")).map(|path| Self(format!("~{path}")));
