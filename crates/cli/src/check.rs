@@ -31,13 +31,13 @@ pub(crate) struct Arguments {
     parallel: usize,
 }
 
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Arguments,
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let file = deploy_file::find(arguments.file.as_deref(), home, output)?;
-    let reading = deploy_file::look(&file, arguments.vars.as_deref(), home)?;
+    let reading = deploy_file::look(&file, arguments.vars.as_deref(), home).await?;
     if !output.json() {
         eprint!("{}", reading.diagnostics.render(output.colours()));
         if let Some(cluster) = &reading.cluster {
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let outcome = match &reading.cluster {
         Some(cluster) if arguments.hosts => Some((
             cluster,
-            hosts::ask(cluster, home, arguments.parallel, output)?,
+            hosts::ask(cluster, home, arguments.parallel, output).await?,
         )),
         _ => None,
     };

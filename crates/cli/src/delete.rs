@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
-use anyhow::Context as _;
-use hatchery_engine::{api::Drain, command_hook::Operator, name_list::NameList, state::Directory};
+use hatchery_engine::{api::Drain, command_hook::Operator, name_list::NameList};
 use hatchery_spec::{
     Cluster,
     cluster::Role,
@@ -16,7 +15,7 @@ use crate::{
     deploy::{self, Change, Settings},
     hooks, join,
     output::{Output, Refused},
-    recall,
+    refusal,
     removal::Removal,
 };
 
@@ -43,44 +42,41 @@ pub(crate) struct Arguments {
     hooks: hooks::Flags,
 }
 
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Arguments,
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let hooks = arguments.hooks.load(Operator::Delete, output)?;
-    let directory = cluster_file::home(home)?;
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(async {
-        let remembered = Remembered::read(&directory, &arguments.id).await?;
-        // Also those that an earlier run did not get rid of.
-        let store = Directory::new(&directory, &arguments.id);
-        let record = recall::record(&directory, &arguments.id).await?;
-        let all = recall::with_leaving(&remembered.cluster, &store, record.as_ref()).await?;
-        let names = names(&all, &arguments.machines)?;
-        let text = edit::remove(&remembered.text, &names).map_err(|error| join::refused(&error))?;
-        let Some(file) = remembered.changed(&text, home, output) else {
-            return Ok(ExitCode::from(2));
-        };
-        let names: Vec<_> = names.into_iter().collect();
-        let change = Change {
-            command: "delete",
-            file: &file,
-            from: Some(remembered.text.as_bytes()),
-            removal: Removal::ASKED_FOR,
-            rollback: false,
-            settings: &arguments.settings,
-            drain: Drain {
-                deadline: arguments.drain_timeout.get(),
-                force: arguments.force,
-                skip: arguments.skip_drain,
-                is_silent: false,
-            },
-            hooks: &hooks,
-            named: Some(&names),
-        };
-        deploy::apply(change, directory, output).await
-    })
+    let remembered = Remembered::read(home, &arguments.id).await?;
+    // Also those that an earlier run did not get rid of.
+    let session = cluster_file::open(home, &arguments.id).await?;
+    let all = session.with_leaving(&remembered.cluster).await;
+    let all = all.map_err(|error| refusal::state(&error))?;
+    let names = names(&all, &arguments.machines)?;
+    let text = edit::remove(&remembered.text, &names).map_err(|error| join::refused(&error))?;
+    let Some(file) = remembered.changed(&text, home, output).await else {
+        return Ok(ExitCode::from(2));
+    };
+    let names: Vec<_> = names.into_iter().collect();
+    let change = Change {
+        command: "delete",
+        file: &file,
+        from: Some(&remembered.text),
+        saved: None,
+        removal: Removal::ASKED_FOR,
+        rollback: false,
+        settings: &arguments.settings,
+        drain: Some(Drain {
+            deadline: arguments.drain_timeout.get(),
+            force: arguments.force,
+            skip: arguments.skip_drain,
+            is_silent: false,
+        }),
+        hooks: &hooks,
+        named: Some(&names),
+    };
+    change.apply(home, output).await
 }
 
 /// The machines that are meant by names and addresses.

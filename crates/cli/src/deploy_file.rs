@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hatchery_engine::{authorities, state::Directory};
+use hatchery_engine::{authorities, state::Store};
 use hatchery_spec::{
     Diagnostic, Input, Need, Purpose, Reading, Reference,
     inventory::{self, Files},
@@ -66,18 +66,18 @@ pub(crate) enum Use<'a> {
 
 /// Reads a deploy file, for an inventory with the file of its variables, and looks for the files
 /// that it names.
-pub(crate) fn look(
+pub(crate) async fn look(
     path: &Path,
     vars: Option<&Path>,
     home: Option<&Path>,
 ) -> anyhow::Result<Reading> {
     let file = Text::read(path)?;
     let vars = vars.map(Text::read).transpose()?;
-    Ok(validate(&file, vars.as_ref(), Use::Everything(home)))
+    Ok(validate(&file, vars.as_ref(), Use::Everything(home)).await)
 }
 
 /// The same for files that were read.
-pub(crate) fn validate(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
+pub(crate) async fn validate(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Reading {
     let need = match purpose {
         Use::Everything(_) => Need::Everything,
         Use::Access => Need::Access,
@@ -93,10 +93,10 @@ pub(crate) fn validate(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Re
             inventory::read_for(files, need)
         }
     };
-    let state = match (purpose, &reading.cluster) {
+    let store = match (purpose, &reading.cluster) {
         (Use::Everything(home), Some(cluster)) => {
-            let home = cluster_file::home(home).ok();
-            home.map(|home| Directory::new(&home, &cluster.id))
+            let stores = cluster_file::stores(home).ok();
+            stores.map(|stores| stores.store(&cluster.id))
         }
         _ => None,
     };
@@ -106,7 +106,7 @@ pub(crate) fn validate(file: &Text, vars: Option<&Text>, purpose: Use<'_>) -> Re
             Purpose::PrivateKey | Purpose::PasswordFile
         );
         if purpose != Use::Access || is_for_access {
-            for diagnostic in check_reference(&reference, state.as_ref()) {
+            for diagnostic in check_reference(&reference, store.as_deref()).await {
                 reading.diagnostics.push(diagnostic);
             }
         }
@@ -174,7 +174,7 @@ impl Text {
 }
 
 /// What is wrong with a file that a deploy file names.
-fn check_reference(reference: &Reference, state: Option<&Directory>) -> Vec<Diagnostic> {
+async fn check_reference(reference: &Reference, store: Option<&dyn Store>) -> Vec<Diagnostic> {
     let path = expand(&reference.path);
     let checked = match reference.purpose {
         Purpose::Archive(_) => beginning(&path).map(|_| None),
@@ -190,7 +190,10 @@ fn check_reference(reference: &Reference, state: Option<&Directory>) -> Vec<Diag
             }
             Ok(readable_secret(reference, "a password", &facts))
         }),
-        Purpose::ExternalCa => return external_ca(reference, &path, state).into_iter().collect(),
+        Purpose::ExternalCa => {
+            let wrong = external_ca(reference, &path, store).await;
+            return wrong.into_iter().collect();
+        }
     };
     match checked {
         Ok(warning) => warning.into_iter().collect(),
@@ -221,12 +224,13 @@ fn beginning(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
 }
 
 /// All that is wrong with the user's authorities, in one.
-fn external_ca(
+async fn external_ca(
     reference: &Reference,
     directory: &Path,
-    state: Option<&Directory>,
+    store: Option<&dyn Store>,
 ) -> Option<Diagnostic> {
-    let problems = authorities::check_external(state, directory, OffsetDateTime::now_utc());
+    let now = OffsetDateTime::now_utc();
+    let problems = authorities::check_external(store, directory, now).await;
     let reasons: Vec<String> = problems
         .iter()
         .map(|problem| {

@@ -1,13 +1,13 @@
 //! eggo's flags for scripts that run before and after a command.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, process::ExitCode};
 
 use hatchery_engine::{
-    cleanup,
+    api_access::Machines,
     command_hook::{CommandHook, HookFlag, Moment, Operator},
 };
-use hatchery_host::machine::Machine;
-use hatchery_spec::Cluster;
+use hatchery_host::{machine, transport};
+use hatchery_spec::{Cluster, value::Name};
 
 use crate::{
     interrupt::INTERRUPTED,
@@ -56,9 +56,9 @@ pub(crate) fn interrupted_afterwards() -> ExitCode {
 /// Where scripts run.
 pub(crate) struct Ground<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) machines: &'a [Arc<Machine>],
-    /// Places of machines that are left out.
-    pub(crate) without: &'a [usize],
+    pub(crate) machines: &'a Machines,
+    /// Machines that are left out.
+    pub(crate) without: &'a BTreeSet<Name>,
     pub(crate) parallel: usize,
 }
 
@@ -134,7 +134,7 @@ impl Hooks {
             let mut good = true;
             for error in running.await {
                 // A machine that is gone for good must not keep a cluster from being removed.
-                if cleanup::is_unanswered(&error) && self.operator == Operator::Cleanup {
+                if is_unanswered(&error) && self.operator == Operator::Cleanup {
                     output.warn(&error.to_string(), "no script was run there");
                     continue;
                 }
@@ -148,4 +148,16 @@ impl Hooks {
         }
         true
     }
+}
+
+/// Whether the machine did not let anybody in, so that nothing was done there.
+fn is_unanswered(error: &machine::Error) -> bool {
+    use transport::Error::{Deadline, Handshake, Unreachable};
+    let machine::Error::Transport { source } = error else {
+        return false;
+    };
+    matches!(
+        source,
+        Unreachable { .. } | Handshake { .. } | Deadline { .. }
+    )
 }

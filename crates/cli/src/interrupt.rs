@@ -1,8 +1,13 @@
 //! Ctrl-C: once to stop in a clean state, twice to leave at once.
 
-use std::process::ExitCode;
+use std::{pin::pin, process::ExitCode};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use crate::progress::Progress;
 
 /// What a shell expects of a program that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -30,7 +35,31 @@ impl Interrupts {
         }
     }
 
-    /// Carries something out that changes nothing, or gives it up.
+    /// Waits for work that stops in a clean state when it is told to. The second Ctrl-C leaves at once.
+    pub(crate) async fn stopping<T>(
+        &mut self,
+        stop: &watch::Sender<bool>,
+        progress: &Progress<'_>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.next() => {
+                    if stop.send_replace(true) {
+                        progress.end();
+                        progress.say("left at once; run the same command again to go on");
+                        std::process::exit(INTERRUPTED.into());
+                    }
+                    progress.say("stopping: no new task begins, what is under way is finished; Ctrl-C again leaves at once");
+                }
+            }
+        }
+    }
+
+    /// Executes something that changes nothing, or gives it up.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

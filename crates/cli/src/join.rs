@@ -8,8 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context as _;
-use hatchery_engine::{command_hook::Operator, state::Directory};
+use hatchery_engine::command_hook::Operator;
 use hatchery_spec::{
     Cluster,
     edit::{self, Entry},
@@ -18,10 +17,10 @@ use hatchery_spec::{
 
 use crate::{
     cluster_file::{self, Remembered},
-    deploy::{self, Change, DRAIN, Settings},
+    deploy::{Change, Settings},
     hooks,
     output::{Output, Refused},
-    recall,
+    refusal,
     removal::Removal,
 };
 
@@ -62,40 +61,37 @@ pub(crate) struct Arguments {
     hooks: hooks::Flags,
 }
 
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Arguments,
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let hooks = arguments.hooks.load(Operator::Join, output)?;
-    let directory = cluster_file::home(home)?;
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(async {
-        let remembered = Remembered::read(&directory, &arguments.id).await?;
-        // Machines that have not quite left keep their names.
-        let store = Directory::new(&directory, &arguments.id);
-        let record = recall::record(&directory, &arguments.id).await?;
-        let all = recall::with_leaving(&remembered.cluster, &store, record.as_ref()).await?;
-        let (text, addresses) = arguments.edited(&remembered.text, &all)?;
-        let Some(file) = remembered.changed(&text, home, output) else {
-            return Ok(ExitCode::from(2));
-        };
-        let machines = file.cluster.machines().iter();
-        let new = machines.filter(|machine| addresses.contains(&machine.address));
-        let new: Vec<_> = new.map(|machine| machine.name.clone()).collect();
-        let change = Change {
-            command: "join",
-            file: &file,
-            from: Some(remembered.text.as_bytes()),
-            removal: Removal::ASKED_FOR,
-            rollback: false,
-            settings: &arguments.settings,
-            drain: DRAIN,
-            hooks: &hooks,
-            named: Some(&new),
-        };
-        deploy::apply(change, directory, output).await
-    })
+    let remembered = Remembered::read(home, &arguments.id).await?;
+    // Machines that have not quite left keep their names.
+    let session = cluster_file::open(home, &arguments.id).await?;
+    let all = session.with_leaving(&remembered.cluster).await;
+    let all = all.map_err(|error| refusal::state(&error))?;
+    let (text, addresses) = arguments.edited(&remembered.text, &all)?;
+    let Some(file) = remembered.changed(&text, home, output).await else {
+        return Ok(ExitCode::from(2));
+    };
+    let machines = file.cluster.machines().iter();
+    let new = machines.filter(|machine| addresses.contains(&machine.address));
+    let new: Vec<_> = new.map(|machine| machine.name.clone()).collect();
+    let change = Change {
+        command: "join",
+        file: &file,
+        from: Some(&remembered.text),
+        saved: None,
+        removal: Removal::ASKED_FOR,
+        rollback: false,
+        settings: &arguments.settings,
+        drain: None,
+        hooks: &hooks,
+        named: Some(&new),
+    };
+    change.apply(home, output).await
 }
 
 impl Arguments {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use hatchery_engine::{authorities::Authorities, kubeconfig, state::Directory};
+use hatchery_engine::kubeconfig;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use time::OffsetDateTime;
@@ -31,20 +31,19 @@ pub(crate) struct Arguments {
     kubeconfig: Option<PathBuf>,
 }
 
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Arguments,
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let home = cluster_file::home(home)?;
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    let file = runtime.block_on(arguments.named.read(&home, output))?;
-    let Some(file) = file else {
+    let Some(file) = arguments.named.read(home, output).await? else {
         return Ok(ExitCode::from(2));
     };
     let cluster = &file.cluster;
-    let store = Directory::new(&home, &cluster.id);
-    let authorities = runtime.block_on(Authorities::load(&store));
+    let authorities = cluster_file::open(home, &cluster.id)
+        .await?
+        .authorities()
+        .await;
     let authorities = authorities.map_err(|error| refusal::authorities(&error))?;
     let Some(authorities) = authorities else {
         let refused = Refused::new(format!("cluster {} was not made from here", cluster.id));

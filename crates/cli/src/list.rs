@@ -1,22 +1,15 @@
 //! `list`: the clusters of this home, each asked whether it is well.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
-use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
 use hatchery_engine::{
-    authorities::Authorities,
-    reach::Environment,
-    state::{self, Directory, Listed},
-    status::{self, Status},
+    state::{self, DeployFile, Key, Listed},
+    status::Status,
 };
 use serde_json::json;
 
-use crate::{cluster_file, deploy_file, output::Output, refusal, template::number};
+use crate::{cluster_file, output::Output, refusal, template::number};
 
 /// A machine, or the API, has so long to answer.
 const DEADLINE: Duration = Duration::from_secs(8);
@@ -31,17 +24,12 @@ struct Row {
     found: Result<Status, String>,
 }
 
-pub(crate) fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
-    let home = cluster_file::home(home)?;
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    let rows = runtime.block_on(async {
-        let listed = state::list(&home).await;
-        let listed = listed.map_err(|error| refusal::state(&error))?;
-        let rows = listed.into_iter().map(|one| look(one, home.clone()));
-        let rows = stream::iter(rows).buffered(CLUSTERS).collect();
-        let rows: Vec<Row> = rows.await;
-        anyhow::Ok(rows)
-    })?;
+pub(crate) async fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
+    let stores = cluster_file::stores(home)?;
+    let listed = state::list(stores.as_ref()).await;
+    let listed = listed.map_err(|error| refusal::state(&error))?;
+    let rows = listed.into_iter().map(|one| look(one, home));
+    let rows: Vec<Row> = stream::iter(rows).buffered(CLUSTERS).collect().await;
     if output.json() {
         output.print_json(&rows.iter().map(Row::document).collect());
     } else if rows.is_empty() {
@@ -55,42 +43,26 @@ pub(crate) fn run(home: Option<&Path>, output: &Output) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look(listed: Listed, home: PathBuf) -> Row {
+async fn look(listed: Listed, home: Option<&Path>) -> Row {
     let mut row = Row {
         name: listed.name.to_string(),
         machines: 0,
         found: Err(String::new()),
     };
-    let store = Directory::new(&home, &listed.name);
     row.found = async {
-        let record = listed.record.map_err(|error| error.to_string())?;
-        let remembered = cluster_file::remembered(&store).await;
-        let (file, vars) = remembered
+        listed.record.map_err(|error| error.to_string())?;
+        let session = cluster_file::open(home, &listed.name).await;
+        let session = session.map_err(|refused| refused.to_string())?;
+        let file = DeployFile::latest(session.store()).await;
+        let file = file
             .map_err(|error| error.to_string())?
             .ok_or("its deploy file is not remembered: it was never deployed")?;
-        let reading = deploy_file::validate(&file, vars.as_ref(), deploy_file::Use::Access);
-        let cluster = reading.cluster.ok_or_else(|| {
-            format!(
-                "its deploy file is not good any more: check -f {}",
-                store.path().join("deploy.yaml").display()
-            )
+        let cluster = file.cluster().ok_or_else(|| {
+            let place = session.store().place(Key::DEPLOY_FILE);
+            format!("its deploy file is not good any more: check -f {place}")
         })?;
         row.machines = cluster.machines().len();
-        let authorities = Authorities::load(&store).await;
-        let authorities = authorities.map_err(|error| error.to_string())?;
-        let identity = record.identity();
-        let environment = Environment::of_process(home.clone());
-        let looking = status::look(
-            &cluster,
-            &identity,
-            authorities.as_ref(),
-            &environment,
-            DEADLINE,
-        );
-        looking.await.map_err(|errors| {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            errors.join("; ")
-        })
+        session.status(&cluster, DEADLINE).await
     }
     .await;
     row

@@ -20,16 +20,17 @@ mod list;
 mod output;
 mod plan;
 mod progress;
-mod recall;
 mod refusal;
 mod removal;
 mod sandbox;
+mod saved_plan;
 mod schema;
 mod template;
 mod version;
 
 use std::{env, ffi::OsString, path::Path, path::PathBuf, process::ExitCode};
 
+use anyhow::Context as _;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::output::{Format, Output};
@@ -82,9 +83,9 @@ enum Command {
     Template(template::Arguments),
     /// Say all that is wrong with a deploy file, before anything is touched
     Check(check::Arguments),
-    /// Show what deploy would change, and change nothing
+    /// Show what deploy would change, without changing anything
     Plan(plan::Arguments),
-    /// Make a cluster, or what is left of making it
+    /// Create a cluster or bring it to the state described in the file
     Deploy(deploy::Arguments),
     /// Add machines to a cluster
     Join(join::Arguments),
@@ -139,33 +140,36 @@ fn main() -> ExitCode {
         debug::show();
     }
     let output = Output::new(name, arguments.global.output, plain, arguments.global.debug);
-    match run(arguments, &output) {
+    let done = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(run(arguments, &output)),
+        Err(error) => Err(error).context("cannot begin"),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => output.error(&error),
     }
 }
 
-fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
+async fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitCode> {
     let home = arguments.global.home;
     if arguments.version {
         return version::flag(output);
     }
     match arguments.command {
-        Some(Command::Sandbox(command)) => {
-            let runtime = tokio::runtime::Runtime::new()?;
-            runtime.block_on(sandbox::run(command, home, output))
-        }
+        Some(Command::Sandbox(command)) => sandbox::run(command, home, output).await,
         Some(Command::Template(arguments)) => template::run(arguments, output),
-        Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output),
-        Some(Command::Deploy(arguments)) => deploy::run(&arguments, home.as_deref(), output),
-        Some(Command::Join(arguments)) => join::run(&arguments, home.as_deref(), output),
-        Some(Command::Delete(arguments)) => delete::run(&arguments, home.as_deref(), output),
-        Some(Command::Plan(arguments)) => plan::run(&arguments, home.as_deref(), output),
-        Some(Command::List) => list::run(home.as_deref(), output),
+        Some(Command::Check(arguments)) => check::run(&arguments, home.as_deref(), output).await,
+        Some(Command::Deploy(arguments)) => deploy::run(&arguments, home.as_deref(), output).await,
+        Some(Command::Join(arguments)) => join::run(&arguments, home.as_deref(), output).await,
+        Some(Command::Delete(arguments)) => delete::run(&arguments, home.as_deref(), output).await,
+        Some(Command::Plan(arguments)) => plan::run(&arguments, home.as_deref(), output).await,
+        Some(Command::List) => list::run(home.as_deref(), output).await,
         Some(Command::Kubeconfig(arguments)) => {
-            kubeconfig::run(&arguments, home.as_deref(), output)
+            kubeconfig::run(&arguments, home.as_deref(), output).await
         }
-        Some(Command::Cleanup(arguments)) => cleanup::run(&arguments, home.as_deref(), output),
+        Some(Command::Cleanup(arguments)) => {
+            cleanup::run(&arguments, home.as_deref(), output).await
+        }
         Some(Command::Schema) => Ok(schema::run(output)),
         Some(Command::Completion(arguments)) => Ok(completion::run(&arguments, output)),
         Some(Command::Version) => version::run(output),

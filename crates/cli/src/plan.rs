@@ -3,27 +3,24 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::Context as _;
 use hatchery_engine::{
-    authorities::{Authorities, Foreseen},
-    deployment::{self, Request, Survey},
-    diff::{self, Diff, Looking, Part},
-    run::Run,
-    state::{self, Directory},
+    authorities::Foreseen,
+    diff::{Diff, Part},
+    session::{Planned, Session},
 };
-use hatchery_spec::Cluster;
 use serde_json::json;
-use time::OffsetDateTime;
 
 use crate::{
-    cluster_file::{self, Given},
+    cluster_file::{self, Given, GoodFile},
     interrupt::{self, Interrupts},
     output::Output,
     progress::Progress,
-    recall, refusal,
+    refusal,
+    saved_plan::SavedPlan,
     template::number,
 };
 
@@ -31,10 +28,13 @@ use crate::{
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
+    /// Write the plan to a file, for 'deploy --plan FILE'
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// End with 4 instead of 0 when there is something to do
     #[arg(long)]
     exit_code: bool,
-    /// How many machines are looked at at the same time
+    /// Maximum number of machines asked concurrently
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
 }
@@ -42,100 +42,59 @@ pub(crate) struct Arguments {
 /// The exit code for a plan with changes, where the user asks for it.
 const SOMETHING_TO_DO: u8 = 4;
 
-/// The API of a cluster that exists has so long to answer.
-const API: Duration = Duration::from_secs(10);
-
-pub(crate) fn run(
+pub(crate) async fn run(
     arguments: &Arguments,
     home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let Some(file) = arguments.given.read(home, output)? else {
+    let Some(file) = arguments.given.read(home, output).await? else {
         return Ok(ExitCode::from(2));
     };
-    let home = cluster_file::home(home)?;
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin")?;
-    runtime.block_on(async {
-        let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
-        let planning = plan(&file.cluster, arguments, home, output);
-        let done = interrupts.unless(planning).await;
-        done.unwrap_or_else(|| Ok(interrupt::untouched()))
-    })
+    let mut interrupts = Interrupts::listen().context("cannot listen to Ctrl-C")?;
+    let planning = plan(&file, arguments, home, output);
+    let done = interrupts.unless(planning).await;
+    done.unwrap_or_else(|| Ok(interrupt::untouched()))
 }
 
 async fn plan(
-    cluster: &Cluster,
+    file: &GoodFile,
     arguments: &Arguments,
-    home: PathBuf,
+    home: Option<&Path>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let progress = Progress::new(output, None, Instant::now());
-    let store = Directory::new(&home, &cluster.id);
-    let record = recall::record(&home, &cluster.id).await?;
-    let cluster = &recall::with_leaving(cluster, &store, record.as_ref()).await?;
-    let identity = match &record {
-        Some(record) => record.identity(),
-        None => state::nobody(&cluster.id),
-    };
-    let environment = cluster_file::environment(home);
-    let request = Request {
-        cluster,
-        identity: &identity,
-        remembered: record.as_ref(),
-        environment: &environment,
-        base: std::env::current_dir().context("cannot tell where this runs")?,
-        parallel: arguments.parallel,
-    };
-    let survey = match deployment::survey(&request, |_, _| ()).await {
-        Ok(survey) => survey,
+    let mut session = cluster_file::open(home, &file.cluster.id).await?;
+    session.settings.parallel = arguments.parallel;
+    let cluster = session.with_leaving(&file.cluster).await;
+    let cluster = cluster.map_err(|error| refusal::state(&error))?;
+    let planned = match session.plan(&cluster).await {
+        Ok(planned) => planned,
         Err(refusal) => {
             progress.end();
-            return Ok(refusal::show(cluster, &refusal, output));
+            return Ok(refusal::show(&cluster.id, &refusal, output));
         }
     };
-    let external_ca = environment.external_ca(&cluster.certificates)?;
-    let now = OffsetDateTime::now_utc();
-    let formed = survey.formed || record.is_some_and(|record| record.formed);
-    let foreseen = Authorities::load_or_imagine(&store, formed, external_ca.as_deref(), now).await;
-    let (authorities, is_new) = match foreseen.map_err(|error| refusal::authorities(&error))? {
-        Foreseen::Kept(authorities) => (authorities, false),
-        Foreseen::Imagined(authorities) => (authorities, true),
-    };
-    let emit = |_| ();
-    let run = Run::new(
-        cluster,
-        &survey.machines,
-        &survey.managed,
-        &authorities,
-        arguments.parallel,
-        &emit,
-    )
-    .without(&survey.missing);
-    let api = match is_new {
-        true => None,
-        false => match tokio::time::timeout(API, run.api(&|_| ())).await {
-            Ok(Ok(api)) => Some(api),
-            Ok(Err(_)) | Err(_) => None,
-        },
-    };
-    let diff = diff::look(Looking {
-        cluster,
-        survey: &survey,
-        authorities: &authorities,
-        api,
-        parallel: arguments.parallel,
-    })
-    .await;
+    let looked = look(&session, &planned).await;
     progress.end();
-    for machine in &survey.machines {
-        machine.disconnect().await;
-    }
-    let diff = diff?;
-    refusal::findings(&survey.findings, output);
+    planned.disconnect().await;
+    let (diff, _) = looked?;
+    refusal::findings(&planned.findings, output);
     if output.json() {
-        output.print_json(&document(cluster, &survey, &diff));
+        output.print_json(&document(&planned, &diff));
     } else {
-        output.print(&render(&diff, &survey.plan.notes));
+        output.print(&render(&diff, &planned.plan.notes));
+    }
+    if let Some(path) = &arguments.save
+        && let Some(saved) = SavedPlan::new(&session, file, &planned, &diff.parts)
+    {
+        saved.write(path)?;
+        if !output.json() {
+            output.print(&format!(
+                "  next: {} deploy --plan {} does exactly this\n",
+                output.program(),
+                path.display()
+            ));
+        }
     }
     Ok(match arguments.exit_code && !diff.is_empty() {
         true => ExitCode::from(SOMETHING_TO_DO),
@@ -143,20 +102,28 @@ async fn plan(
     })
 }
 
-fn document(cluster: &Cluster, survey: &Survey, diff: &Diff) -> serde_json::Value {
-    let missing = survey.missing.iter();
-    let missing: Vec<_> = missing
-        .map(|place| cluster.machine(*place).name.as_str())
-        .collect();
+/// What running a plan would change, and whether the cluster is new.
+pub(crate) async fn look(session: &Session, planned: &Planned) -> anyhow::Result<(Diff, bool)> {
+    let foreseen = session.foreseen_authorities(planned).await;
+    let (authorities, is_new) = match foreseen.map_err(|error| refusal::authorities(&error))? {
+        Foreseen::Kept(authorities) => (authorities, false),
+        Foreseen::Imagined(authorities) => (authorities, true),
+    };
+    let diff = session.diff(planned, &authorities, is_new).await?;
+    Ok((diff, is_new))
+}
+
+fn document(planned: &Planned, diff: &Diff) -> serde_json::Value {
     json!({
-        "cluster": cluster.id,
-        "kubernetes": survey.versions.kubernetes.to_string(),
+        "cluster": planned.wanted.cluster.id,
+        "kubernetes": planned.wanted.versions.kubernetes.to_string(),
         "changes": diff.changes(),
         "machines": diff.machines(),
         "nothingToDo": diff.is_empty(),
         "parts": diff.parts,
-        "notes": survey.plan.notes,
-        "missing": missing,
+        "notes": planned.plan.notes,
+        "missing": planned.silent(),
+        "leaving": planned.wanted.cluster.leaving().iter().map(|node| &node.name).collect::<Vec<_>>(),
     })
 }
 
@@ -199,10 +166,10 @@ fn render(diff: &Diff, notes: &[String]) -> String {
 }
 
 fn render_part(part: &Part) -> String {
-    let mut text = String::new();
-    if !part.changes.is_empty() || part.later.is_some() {
-        text += &format!("  {}\n", part.title);
+    if part.is_empty() {
+        return String::new();
     }
+    let mut text = format!("  {}\n", part.title);
     for change in &part.changes {
         text += &format!(
             "    {} {}: {}\n",
@@ -210,11 +177,21 @@ fn render_part(part: &Part) -> String {
             change.what,
             change.why
         );
+        for line in &change.lines {
+            text += &format!("        {line}\n");
+        }
     }
     if let Some(later) = &part.later {
         text += &format!("    … {later}\n");
     }
     text
+}
+
+/// What changes in a part, a line each.
+pub(crate) fn lines(part: &Part) -> Vec<String> {
+    let changes = part.changes.iter();
+    let changes = changes.map(|one| format!("{} {}: {}", one.kind.mark(), one.what, one.why));
+    changes.chain(part.later.clone()).collect()
 }
 
 #[cfg(test)]
@@ -228,6 +205,7 @@ mod tests {
             kind: *kind,
             what: (*what).into(),
             why: (*why).into(),
+            lines: Vec::new(),
         };
         Part {
             machine: machine.map(Into::into),

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use hatchery_engine::{
     authorities,
-    deployment::Refusal,
+    finding::{Finding, Severity},
     name_list::NameList,
-    preflight::{Finding, Severity},
-    reach, state,
+    reach,
+    session::{Refusal, RefusalKind, RemovalError, RunError},
+    state,
 };
-use hatchery_spec::Cluster;
+use hatchery_spec::value::Name;
 
 use crate::output::{Output, Refused};
 
@@ -51,9 +52,12 @@ pub(crate) fn findings(findings: &[Finding], output: &Output) {
         };
         let (begin, end) = output.bold(colour);
         let (severity, code) = (finding.severity.as_str(), finding.code);
-        let machines = NameList(&finding.machines);
+        let machines = match finding.machines.as_slice() {
+            [] => String::new(),
+            machines => format!("{}: ", NameList(machines)),
+        };
         eprintln!(
-            "{begin}{severity}[{code}]{end}: {machines}: {}",
+            "{begin}{severity}[{code}]{end}: {machines}{}",
             finding.message
         );
         if let Some(remedy) = &finding.remedy {
@@ -63,39 +67,37 @@ pub(crate) fn findings(findings: &[Finding], output: &Output) {
 }
 
 /// Says why there is no plan; nothing was touched.
-pub(crate) fn show(cluster: &Cluster, refusal: &Refusal, output: &Output) -> ExitCode {
-    match refusal {
-        Refusal::Living(found) => {
-            findings(found, output);
-            eprintln!(
-                "\nnothing was changed: cluster {} is there, and cannot become the one of the file",
-                cluster.id
-            );
-            return ExitCode::from(2);
-        }
-        Refusal::Reach(errors) => return output.error(&reach(errors).into()),
-        Refusal::Machines(_, found) => {
-            findings(found, output);
-            eprintln!(
-                "\nnothing was changed: the machines of {} cannot be used as they are",
-                cluster.id
-            );
+pub(crate) fn show(id: &Name, refusal: &Refusal, output: &Output) -> ExitCode {
+    findings(&refusal.findings, output);
+    match refusal.kind {
+        RefusalKind::Cluster => eprintln!(
+            "\nnothing was changed: cluster {id} is there, and cannot become the one of the file"
+        ),
+        RefusalKind::Machines => {
+            eprintln!("\nnothing was changed: the machines of {id} cannot be used as they are");
             return ExitCode::FAILURE;
         }
-        Refusal::Packages(problems) => {
-            for problem in problems {
-                let (begin, end) = output.bold("31");
-                eprintln!("{begin}error{end}: {problem}");
-                if let Some(remedy) = &problem.remedy {
-                    eprintln!("  {remedy}");
-                }
-            }
-        }
-        Refusal::Plan(error) => {
-            let (begin, end) = output.bold("31");
-            eprintln!("{begin}error{end}: {error}");
-        }
+        RefusalKind::ControlMachine | RefusalKind::File => eprintln!("\nnothing was changed"),
     }
-    eprintln!("\nnothing was changed");
     ExitCode::from(2)
+}
+
+/// Why a cluster cannot be removed.
+pub(crate) fn removal(error: &RemovalError, output: &Output) -> Refused {
+    if let RemovalError::Reach { findings: found } = error {
+        findings(found, output);
+    }
+    let refused = Refused::new(error.to_string());
+    match error.remedy() {
+        Some(remedy) => refused.remedy(remedy),
+        None => refused,
+    }
+}
+
+/// Why a run could not be remembered.
+pub(crate) fn run(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::State { source } => state(&source).into(),
+        error @ RunError::Kubeconfig { .. } => error.into(),
+    }
 }

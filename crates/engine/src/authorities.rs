@@ -26,7 +26,7 @@ use self::{
     external::External,
     kept::Stage,
 };
-use crate::state::{Directory, Lock, Store};
+use crate::state::{Lock, Store};
 
 /// What a cluster's certificates and tokens stand on.
 #[derive(Debug)]
@@ -155,13 +155,17 @@ pub enum Foreseen {
 
 /// What stands against the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
 /// new cluster whatever makes them unfit; for one that has its authorities, that these are others.
-pub fn check_external(
-    state: Option<&Directory>,
+pub async fn check_external(
+    store: Option<&dyn Store>,
     external: &Path,
     now: OffsetDateTime,
 ) -> Vec<Problem> {
     let external = External::new(external);
-    match state.and_then(kept::certificates) {
+    let kept = match store {
+        Some(store) => kept::certificates(store).await,
+        None => None,
+    };
+    match kept {
         Some(kept) => {
             let kept: Vec<_> = kept
                 .iter()

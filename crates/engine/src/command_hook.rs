@@ -5,24 +5,25 @@
 //! file (`type: shell`) these run each time the command does, and nothing of them stays on a machine.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, Metadata},
     io,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::Arc,
     time::Duration,
 };
 
 use futures::{StreamExt as _, stream};
-use hatchery_host::machine::{self, Machine, OneOff};
+use hatchery_host::machine::{self, OneOff};
 use hatchery_spec::{
     Cluster,
     cluster::{Machine as Node, Role},
+    value::Name,
 };
 use snafu::Snafu;
 
-use crate::components::hooks;
+use crate::{api_access::Machines, components::hooks};
 
 /// One script may run for so long, as eggo's might.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -252,13 +253,13 @@ pub enum Operator {
 }
 
 impl CommandHook {
-    /// Runs the scripts on every machine of their role, on so many at the same time, and gives what failed where. Machines
-    /// are in the cluster's order; those at `without` are left out.
+    /// Runs the scripts on every machine of their role that is not left out, on so many at the same time, and gives what
+    /// failed where.
     pub async fn run(
         &self,
         cluster: &Cluster,
-        machines: &[Arc<Machine>],
-        without: &[usize],
+        machines: &Machines,
+        without: &BTreeSet<Name>,
         operator: Operator,
         moment: Moment,
         parallel: usize,
@@ -278,10 +279,11 @@ impl CommandHook {
             // Of machines that come or go, all are meant.
             None => matches!(operator, "join" | "delete") || node.is(Role::Master),
         };
-        let nodes = cluster.all_machines().zip(machines).enumerate();
-        let nodes = nodes.filter(|(place, (node, _))| is_meant(node) && !without.contains(place));
+        let nodes = cluster.all_machines();
+        let nodes = nodes.filter(|node| is_meant(node) && !without.contains(&node.name));
+        let nodes = nodes.filter_map(|node| Some((node, machines.get(&node.name)?)));
         let work: Vec<_> = nodes
-            .map(|(_, (node, machine))| async move {
+            .map(|(node, machine)| async move {
                 let variables = hooks::variables(cluster, node, kind, operator).into_iter();
                 let environment: Vec<_> = variables
                     .flat_map(|(name, value)| {
@@ -300,6 +302,10 @@ impl CommandHook {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hatchery_host::machine::Machine;
+
     use super::*;
 
     fn said(text: &str) -> String {
@@ -399,28 +405,27 @@ mod tests {
         let reading = read(Input::private("deploy.yaml", text.as_bytes()));
         let cluster = reading.cluster.unwrap();
         let identity = crate::state::nobody(&cluster.id);
-        let machine = |name: &str| {
-            Arc::new(Machine::new(
-                Arc::new(Local::new(name)),
-                Privilege::Root,
-                identity.clone(),
-            ))
+        let machine = |node: &Node| {
+            let local = Arc::new(Local::new(node.name.as_str()));
+            let machine = Machine::new(local, Privilege::Root, identity.clone());
+            (node.name.clone(), Arc::new(machine))
         };
-        let nodes = cluster.machines().iter();
-        let machines: Vec<_> = nodes.map(|node| machine(node.name.as_str())).collect();
+        let machines: Machines = cluster.machines().iter().map(machine).collect();
         let out = place.0.path().join("out");
         fs::create_dir(&out).unwrap();
         let script = format!(
             "env | grep -E '^(EGGO|HATCHERY)_(CLUSTER|NODE|HOOK|OPERATOR)' | LC_ALL=C sort >{}/$EGGO_NODE_NAME",
             out.display()
         );
-        let run = async |path: String, operator, moment, without: &[usize]| {
+        let run = async |path: String, operator, moment, without: &[&str]| {
+            let without = without.iter().map(|name| Name::parse(name).unwrap());
+            let without: BTreeSet<_> = without.collect();
             let hook = path.parse::<HookFlag>().unwrap().load().unwrap();
-            hook.run(&cluster, &machines, without, operator, moment, 2)
+            hook.run(&cluster, &machines, &without, operator, moment, 2)
                 .await
         };
         let good = place.put("good.sh", &script, 0o750);
-        let failed = run(good.clone(), Operator::Deploy, Moment::Before, &[1]).await;
+        let failed = run(good.clone(), Operator::Deploy, Moment::Before, &["m1"]).await;
         assert!(failed.is_empty(), "{failed:?}");
         let written = |name: &str| fs::read_to_string(out.join(name));
         // m1 is left out, w0 has another role.

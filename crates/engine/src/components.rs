@@ -4,24 +4,21 @@
 
 pub(crate) mod agents;
 pub(crate) mod api_server;
-pub(crate) mod containerd;
 pub(crate) mod control_plane;
 pub(crate) mod controller_manager;
 pub(crate) mod coredns;
-pub(crate) mod docker;
-pub(crate) mod docker_shared;
 pub(crate) mod etcd;
 pub(crate) mod hooks;
-pub(crate) mod isulad;
 pub(crate) mod kube_proxy;
 pub(crate) mod kubelet;
 pub(crate) mod load_balancer;
 pub(crate) mod machine;
 pub(crate) mod network;
+pub(crate) mod network_plugin;
 pub(crate) mod pods;
 pub(crate) mod rbac;
 pub(crate) mod registry;
-pub(crate) mod runtime_before;
+pub(crate) mod runtime;
 pub(crate) mod scheduler;
 #[cfg(test)]
 pub(crate) mod trial;
@@ -36,14 +33,15 @@ use hatchery_host::{
 use hatchery_pki::Request;
 use hatchery_spec::{
     Cluster,
-    cluster::{Arguments, Component, Machine, RuntimeKind},
+    cluster::{Arguments, Component, Machine},
 };
 
+use self::runtime::Runtime;
 use crate::{
     arguments::systemd_word,
     package::Installation,
     resource::{Error, Issuer, Resources, Secret},
-    versions::{Feature, Versions},
+    versions::Versions,
 };
 
 /// The first try to lead often comes before a new API server knows anybody's rights. The next one is up to twice this later.
@@ -115,18 +113,12 @@ impl<'a> NodeContext<'a> {
 
     /// Who makes control groups; kubelet and runtime must agree.
     pub(crate) fn cgroup_driver(&self) -> &'static str {
-        if self.cluster.runtime.kind == RuntimeKind::Docker
-            && let Some(driver) = docker_shared::driver(self)
-        {
-            return driver;
-        }
-        let old = self.has_cgroup_v1();
-        // systemd inside a container does not own all of the old trees, and iSulad's own runtime does not ask it.
-        if self.is_container() && old || self.cluster.runtime.kind == RuntimeKind::Isulad {
-            "cgroupfs"
-        } else {
-            "systemd"
-        }
+        // systemd inside a container does not own all of the old trees.
+        let usual = match self.is_container() && self.has_cgroup_v1() {
+            true => "cgroupfs",
+            false => "systemd",
+        };
+        self.runtime().cgroup_driver(self).unwrap_or(usual)
     }
 
     pub(crate) fn has_cgroup_v1(&self) -> bool {
@@ -134,14 +126,23 @@ impl<'a> NodeContext<'a> {
         version.is_some_and(|version| version != CgroupVersion::V2)
     }
 
-    /// Where the kubelet finds its runtime, unless that is docker and the kubelet knows docker by itself.
+    /// In what its pods run.
+    pub(crate) fn runtime(&self) -> &'static dyn Runtime {
+        runtime::of(self.cluster)
+    }
+
+    /// Whether the kubelet runs the runtime by itself.
+    pub(crate) fn has_built_in_runtime(&self) -> bool {
+        let kind = self.cluster.runtime.kind;
+        kind.is_built_into(self.versions.kubernetes)
+    }
+
+    /// Where the kubelet finds its runtime, unless it runs that by itself.
     pub(crate) fn runtime_endpoint(&self) -> Option<&'a str> {
-        let cluster = self.cluster;
-        match cluster.runtime.kind {
-            RuntimeKind::Docker if self.versions.has(Feature::Dockershim) => None,
-            RuntimeKind::Docker => Some(docker::bridge_endpoint(cluster)),
-            RuntimeKind::Isulad | RuntimeKind::Containerd => cluster.runtime.endpoint.as_deref(),
+        if self.has_built_in_runtime() {
+            return None;
         }
+        self.runtime().endpoint(self.cluster)
     }
 
     /// Lines of a service that is to be the last to be killed when memory is short.

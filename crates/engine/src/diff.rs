@@ -1,30 +1,35 @@
-//! What carrying out a plan would change, in a user's words. Everything is looked at, nothing is changed.
+//! What running a plan would change, in a user's words. Everything is looked at, nothing is changed.
 
+mod api_part;
+mod lines;
 mod words;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hatchery_host::{
-    machine::{self, Machine},
+    machine::{self, Difference, Machine, Managed},
+    operation::{File, Operation},
+    path::MachinePath,
     task::Task as HostTask,
 };
-use hatchery_spec::Cluster;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use snafu::Snafu;
 use time::OffsetDateTime;
 
-use self::words::{applied, of_machine};
+use self::words::of_machine;
 use crate::{
-    api::{self, Api},
-    authorities::Authorities,
-    deployment::Survey,
+    api_access::ApiAccess,
     material::{self, Material},
-    plan::{ApiWork, Manifest, Node, Task, Work},
+    plan::{ApiWork, Plan, Task, Work},
+    resource::Resource,
 };
 
 /// What would happen to one thing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Of which kind.
     pub kind: Kind,
@@ -32,10 +37,24 @@ pub struct Change {
     pub what: String,
     /// More of it, or why.
     pub why: String,
+    /// The lines of a file that change, each behind `+`, `-` or a blank; secrets are hidden.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+}
+
+impl Change {
+    fn new(kind: Kind, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            why: why.into(),
+            lines: Vec::new(),
+        }
+    }
 }
 
 /// Kinds of changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Something that was not there.
@@ -58,7 +77,7 @@ impl Kind {
 }
 
 /// What one task would change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// On which machine; none for the cluster's API.
     pub machine: Option<String>,
@@ -67,8 +86,15 @@ pub struct Part {
     /// What would change; nothing when all is as it should be.
     pub changes: Vec<Change>,
     /// What cannot be told before something else has happened.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<String>,
+}
+
+impl Part {
+    /// Whether there is nothing to do, now or later.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.later.is_none()
+    }
 }
 
 /// What a plan would change.
@@ -122,73 +148,82 @@ impl Diff {
 
     /// Whether there is nothing to do, now or later.
     pub fn is_empty(&self) -> bool {
-        self.parts
-            .iter()
-            .all(|part| part.changes.is_empty() && part.later.is_none())
+        self.parts.iter().all(Part::is_empty)
     }
-}
-
-/// What is looked at.
-#[derive(Clone, Copy)]
-pub struct Looking<'a> {
-    /// The cluster.
-    pub cluster: &'a Cluster,
-    /// What was found.
-    pub survey: &'a Survey,
-    /// Who signs, or would.
-    pub authorities: &'a Authorities,
-    /// The cluster's API, where it answers.
-    pub api: Option<&'a Api>,
-    /// So many machines at the same time.
-    pub parallel: usize,
 }
 
 /// The machines have so long for a look.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// The API has so long to answer at all.
+const API: Duration = Duration::from_secs(10);
 
-/// Looks at every task of a plan.
+/// Looks at every task of a plan, so many machines at the same time; the API is asked where the cluster has one.
 ///
 /// # Errors
 /// The first machine that gives no answer.
-pub async fn look(looking: Looking<'_>) -> Result<Diff, Error> {
-    let tasks: Vec<_> = looking.survey.plan.tasks.iter().enumerate().collect();
-    let mut places = vec![Vec::new(); looking.survey.machines.len()];
-    for (number, task) in &tasks {
-        if let Some(machine) = task.work.machine() {
-            places[machine].push((*number, *task));
+pub(crate) async fn look(
+    plan: &Plan,
+    access: ApiAccess<'_>,
+    has_api: bool,
+    parallel: usize,
+) -> Result<Diff, Error> {
+    let asking = async {
+        match has_api {
+            true => tokio::time::timeout(API, access.connect(&|_| ()))
+                .await
+                .ok()?
+                .ok(),
+            false => None,
         }
-    }
-    // One after the other on each machine: its sshd allows few at a time.
-    let looks = places
-        .into_iter()
-        .enumerate()
-        .map(|(place, tasks)| async move {
-            let mut parts = Vec::new();
-            for (number, task) in tasks {
-                parts.push((number, look_at(&looking, place, task).await?));
-            }
-            Ok::<_, Error>(parts)
-        });
-    let looks = stream::iter(looks).buffer_unordered(looking.parallel.max(1));
-    let mut parts: Vec<_> = looks.try_collect::<Vec<_>>().await?.concat();
+    };
+    let (api, looks) = tokio::join!(asking, look_at_machines(plan, access, parallel));
+    let mut parts = looks?;
     let mut nodes = Vec::new();
-    for (number, task) in tasks {
+    for (number, task) in plan.tasks.iter().enumerate() {
         match &task.work {
             Work::Api(ApiWork::Node(node)) => nodes.push((number, node)),
-            Work::Api(work) => parts.push((number, ask(looking.api, &task.title, work).await)),
-            Work::Machine { .. } | Work::Release { .. } | Work::Leave { .. } => {}
+            Work::Api(work) => {
+                parts.push((number, api_part::ask(api.as_ref(), task, work).await));
+            }
+            _ => {}
         }
     }
     // A thousand nodes are one part.
     if let Some((number, _)) = nodes.first() {
         let number = *number;
         let nodes: Vec<_> = nodes.into_iter().map(|(_, node)| node).collect();
-        parts.push((number, ask_nodes(looking.api, &nodes).await));
+        parts.push((number, api_part::ask_nodes(api.as_ref(), &nodes).await));
     }
     parts.sort_by_key(|(number, _)| *number);
     let mut parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
     tell_once(&mut parts);
     Ok(Diff { parts })
+}
+
+/// What would change on each machine, one task after the other: its sshd allows few at a time.
+async fn look_at_machines(
+    plan: &Plan,
+    access: ApiAccess<'_>,
+    parallel: usize,
+) -> Result<Vec<(usize, Part)>, Error> {
+    let mut tasks: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (number, task) in plan.tasks.iter().enumerate() {
+        if let Some(machine) = task.work.machine() {
+            tasks.entry(machine).or_default().push((number, task));
+        }
+    }
+    let looks: Vec<_> = tasks
+        .into_values()
+        .map(|tasks| async move {
+            let mut parts = Vec::new();
+            for (number, task) in tasks {
+                parts.push((number, look_at(access, task).await?));
+            }
+            Ok::<_, Error>(parts)
+        })
+        .collect();
+    let looks = stream::iter(looks).buffer_unordered(parallel.max(1));
+    Ok(looks.try_collect::<Vec<_>>().await?.concat())
 }
 
 /// What several tasks would make is made by the first of them.
@@ -202,129 +237,81 @@ fn tell_once(parts: &mut [Part]) {
     }
 }
 
-async fn look_at(looking: &Looking<'_>, place: usize, task: &Task) -> Result<Part, Error> {
-    let name = looking.cluster.machine(place).name.to_string();
-    let title = task.title.strip_prefix(&format!("{name}: "));
+async fn look_at(access: ApiAccess<'_>, task: &Task) -> Result<Part, Error> {
     let mut part = Part {
-        title: title.unwrap_or(&task.title).to_owned(),
-        machine: Some(name),
+        title: task.title.clone(),
         ..Part::default()
     };
+    let Some(name) = task.work.machine() else {
+        return Ok(part);
+    };
+    part.machine = Some(name.to_string());
+    let nothing = Managed::default();
+    let managed = access.observed.managed(name).unwrap_or(&nothing);
     match &task.work {
         Work::Release { released, .. } => part.changes = words::released(released),
-        Work::Leave { .. } => {
-            part.changes = words::left(&looking.survey.managed[place]);
+        Work::Undo { .. } => part.changes = words::left(managed),
+        Work::Machine {
+            owner, resources, ..
+        } => {
+            let material = Material {
+                authorities: access.authorities,
+                cluster: access.cluster.id.as_str(),
+                managed,
+                now: OffsetDateTime::now_utc(),
+            };
+            let made = material.make(resources, false)?;
+            let mut question = HostTask::new(owner.word(), made.operations)?;
+            question.deadline = DEADLINE;
+            let Some(machine) = access.machines.get(name) else {
+                return Ok(part);
+            };
+            let differences = machine.look(&question).await?;
+            let operations = question.operations();
+            part.changes = of_machine(resources, &made.issued, operations, &differences);
+            add_lines(machine, resources, (operations, &differences), &mut part).await?;
         }
-        _ => {}
-    }
-    if let Work::Machine {
-        owner, resources, ..
-    } = &task.work
-    {
-        let material = Material {
-            authorities: looking.authorities,
-            cluster: looking.cluster.id.as_str(),
-            managed: &looking.survey.managed[place],
-            now: OffsetDateTime::now_utc(),
-        };
-        let made = material.make(resources, false)?;
-        let mut question = HostTask::new(owner.clone(), made.operations)?;
-        question.deadline = DEADLINE;
-        let machine: &Arc<Machine> = &looking.survey.machines[place];
-        let differences = machine.look(&question).await?;
-        part.changes = of_machine(resources, &made.issued, question.operations(), &differences);
+        Work::BeforeUndo { .. } | Work::Api(_) => {}
     }
     Ok(part)
 }
 
-async fn ask(api: Option<&Api>, title: &str, work: &ApiWork) -> Part {
-    let mut part = Part {
-        title: title.to_owned(),
-        ..Part::default()
+/// Adds to each file that changes, and is no secret, how its lines do.
+async fn add_lines(
+    machine: &Machine,
+    resources: &[Resource],
+    (operations, differences): (&[Operation], &[Difference]),
+    part: &mut Part,
+) -> Result<(), Error> {
+    let is_open = |wanted: &File| {
+        let mut resources = resources.iter();
+        resources.any(|one| matches!(one, Resource::Operation(Operation::File(file)) if file.path == wanted.path))
     };
-    let asked = match (api, work) {
-        (
-            _,
-            ApiWork::Ready
-            | ApiWork::Node(_)
-            | ApiWork::RolledOut { .. }
-            | ApiWork::Drain(_)
-            | ApiWork::ListAddons(_),
-        )
-        | (None, ApiWork::PruneAddons(_)) => return part,
-        (Some(api), ApiWork::PruneAddons(wanted)) => {
-            let gone = api.would_prune_addons(wanted).await;
-            gone.map(|gone| gone.iter().map(words::pruned).collect())
-        }
-        (None, ApiWork::DeleteNode(node)) => {
-            part.later = Some(format!("node {} is drained and deleted", node.name));
-            return part;
-        }
-        (Some(api), ApiWork::DeleteNode(node)) => api.has_node(&node.name).await.map(|has| {
-            let change = Change {
-                kind: Kind::Gone,
-                what: format!("node {}", node.name),
-                why: "drained and deleted".into(),
-            };
-            has.then_some(change).into_iter().collect()
-        }),
-        (None, ApiWork::Apply(manifests)) => {
-            let count: usize = manifests.iter().map(|one| one.objects.len()).sum();
-            part.later = Some(format!(
-                "{count} objects are applied after the masters are up"
-            ));
-            return part;
-        }
-        (Some(api), ApiWork::Apply(manifests)) => ask_api(api, manifests).await,
-    };
-    match asked {
-        Ok(changes) => part.changes = changes,
-        Err(error) => part.later = Some(format!("the API cannot tell: {error}")),
-    }
-    part
-}
-
-async fn ask_api(api: &Api, manifests: &[Manifest]) -> Result<Vec<Change>, api::Error> {
-    let mut changes = Vec::new();
-    for manifest in manifests {
-        let would = api.would_apply(&manifest.objects, true).await?;
-        changes.extend(would.iter().filter_map(|one| {
-            let name = match &one.namespace {
-                Some(namespace) => format!("{} {namespace}/{}", one.kind, one.name),
-                None => format!("{} {}", one.kind, one.name),
-            };
-            applied(name, &one.effect)
-        }));
-    }
-    Ok(changes)
-}
-
-async fn ask_nodes(api: Option<&Api>, nodes: &[&Node]) -> Part {
-    let mut part = Part {
-        title: "nodes ready".to_owned(),
-        ..Part::default()
-    };
-    let Some(api) = api else {
-        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
-        part.later = Some(format!(
-            "labelled after the masters are up: {}",
-            names.join(", ")
-        ));
-        return part;
-    };
-    for node in nodes {
-        let would = api.would_label_and_taint(&node.name, &node.labels, &node.taints);
-        match would.await {
-            Ok(effect) => part
-                .changes
-                .extend(applied(format!("node {}", node.name), &effect)),
-            Err(error) => {
-                part.later = Some(format!("the API cannot tell: {error}"));
-                break;
+    let changed = operations
+        .iter()
+        .zip(differences)
+        .filter_map(|one| match one {
+            (Operation::File(file), Difference::Change(_)) if is_open(file) => {
+                Some((&file.path, file.content.in_memory()?))
             }
+            _ => None,
+        });
+    let changed: BTreeMap<&MachinePath, &[u8]> = changed.collect();
+    if changed.is_empty() || part.changes.iter().all(|one| one.kind == Kind::New) {
+        return Ok(());
+    }
+    let paths: Vec<_> = changed.keys().map(|path| (*path).clone()).collect();
+    let contents = machine.contents(&paths, DEADLINE).await?;
+    for (path, new) in changed {
+        let title = format!("file {path}");
+        let mut changes = part.changes.iter_mut();
+        if let Some(change) = changes.find(|one| one.kind == Kind::Changed && one.what == title)
+            && let Some(old) = contents.get(path)
+        {
+            change.lines = lines::changed(old, new).unwrap_or_default();
         }
     }
-    part
+    Ok(())
 }
 
 #[cfg(test)]
@@ -335,11 +322,7 @@ mod tests {
     fn what_two_tasks_would_make_is_told_once() {
         let part = |machine: &str, kind| Part {
             machine: Some(machine.into()),
-            changes: vec![Change {
-                kind,
-                what: "directory /etc/kubernetes".into(),
-                why: String::new(),
-            }],
+            changes: vec![Change::new(kind, "directory /etc/kubernetes", "")],
             ..Part::default()
         };
         let mut parts = [

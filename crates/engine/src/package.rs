@@ -39,7 +39,7 @@ use hatchery_spec::{
     value::Arch,
 };
 
-pub(crate) use self::reference::full as full_reference;
+pub(crate) use self::reference::{full as full_reference, without_docker_hub};
 pub(crate) use self::version::contradictions;
 use self::{
     bundle::{Bundle, Question},

@@ -1,71 +1,50 @@
 //! What is to be done, in which order: a graph, not a list of barriers.
 //!
-//! [`make`] is a pure function of the cluster, its versions, what its packages bring and what its machines are like.
+//! [`make`] is a pure function of what is wanted and what was observed, [`remove`] of the machines that are to be clean.
 //! A task names what it needs; whatever needs nothing that is unfinished may run.
 
 mod control_plane;
 mod graph;
+mod hash;
 mod hooks;
 mod leave;
 mod manifest;
 mod nodes;
 mod note;
 mod release;
-mod running;
+mod remove;
 
-use std::collections::BTreeMap;
-
-use hatchery_host::{facts::Facts, machine::Managed, operation::Operation, path::Word};
+use hatchery_host::operation::Operation;
 use hatchery_spec::{
-    Cluster,
-    cluster::{Machine, Role, RuntimeKind},
-    value::{Label, Taint},
+    cluster::{Machine, Role},
+    value::{Label, Name, Taint},
 };
 use snafu::Snafu;
 use time::OffsetDateTime;
 
-use self::graph::Graph;
+use self::graph::{Graph, Part};
 pub use self::{
     graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
     release::Released,
-    running::runs,
+    remove::remove,
 };
 
 use crate::{
     api,
     components::{
-        NodeContext, authority, containerd, coredns, docker, isulad, kube_proxy, kubelet,
-        load_balancer, machine, network, pods, rbac,
+        NodeContext, authority, coredns, kube_proxy, kubelet, load_balancer, machine, network,
+        network_plugin, pods, rbac, runtime,
     },
-    package::Installation,
+    observed::{KUBELET, Observed},
+    owner::Owner,
     resource::{self, Resource, Resources},
-    versions::{Feature, Versions},
+    versions::Feature,
+    wanted::Wanted,
 };
 
-/// Everything that a plan is made from.
-#[derive(Clone, Copy)]
-pub struct Basis<'a> {
-    /// What is wanted.
-    pub cluster: &'a Cluster,
-    /// Of what.
-    pub versions: &'a Versions,
-    /// What was found out about each machine that answered, by its place in the cluster's list.
-    pub sites: &'a BTreeMap<usize, (Facts, Installation)>,
-    /// What each machine has of ours, in the order of [`Cluster::all_machines`]; empty for a cluster that is not there yet.
-    pub managed: &'a [Managed],
-    /// Machines that did not answer.
-    pub missing: &'a [usize],
-    /// Manifests that the user brings, in order.
-    pub manifests: &'a [Manifest],
-    /// References of all images that the archives bring.
-    pub images: &'a [String],
-    /// Certificates that end before are of no use.
-    pub now: OffsetDateTime,
-}
-
 /// What is to be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Tasks; each stands behind those it needs.
     pub tasks: Vec<Task>,
@@ -78,24 +57,31 @@ pub struct Plan {
 pub enum Work {
     /// Makes a machine so.
     Machine {
-        /// Its place in the cluster's list.
-        machine: usize,
+        /// Which machine.
+        machine: Name,
         /// On whose behalf.
-        owner: Word,
+        owner: Owner,
         /// How it is to be.
         resources: Vec<Resource>,
     },
     /// Puts back what a machine has of an earlier file and nobody wants any more.
     Release {
-        /// Its place in the cluster's list.
-        machine: usize,
+        /// Which machine.
+        machine: Name,
         /// What is given up, and by whom.
         released: Vec<Released>,
     },
+    /// Runs the user's scripts for a machine that is about to be put back.
+    BeforeUndo {
+        /// Which machine.
+        machine: Name,
+    },
     /// Puts a machine back as it was found. It is no longer the cluster's afterwards.
-    Leave {
-        /// Its place in the cluster's list.
-        machine: usize,
+    Undo {
+        /// Which machine.
+        machine: Name,
+        /// Whether it leaves a cluster that stays.
+        leaves: bool,
     },
     /// Has the cluster's API do something.
     Api(ApiWork),
@@ -103,11 +89,12 @@ pub enum Work {
 
 impl Work {
     /// The machine that it is done on.
-    pub fn machine(&self) -> Option<usize> {
+    pub fn machine(&self) -> Option<&Name> {
         match self {
             Self::Machine { machine, .. }
             | Self::Release { machine, .. }
-            | Self::Leave { machine } => Some(*machine),
+            | Self::BeforeUndo { machine }
+            | Self::Undo { machine, .. } => Some(machine),
             Self::Api(_) => None,
         }
     }
@@ -126,10 +113,10 @@ pub enum ApiWork {
     PruneAddons(Vec<api::ObjectRef>),
     /// A node is waited for, and gets its labels and taints.
     Node(Node),
-    /// Pods leave a node, and no new ones come.
-    Drain(Departure),
-    /// A node is forgotten.
-    DeleteNode(Departure),
+    /// Pods leave the node of this name, and no new ones come.
+    Drain(Name),
+    /// The node of this name is forgotten.
+    DeleteNode(Name),
     /// What was applied is waited for.
     RolledOut {
         /// The manifest's name.
@@ -139,22 +126,11 @@ pub enum ApiWork {
     },
 }
 
-/// A node that the cluster loses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// Its name.
-    pub name: String,
-    /// Its machine, by its place in the cluster's list.
-    pub machine: usize,
-}
-
 /// A node of the cluster.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name.
-    pub name: String,
-    /// Its machine, by its place in the cluster's list.
-    pub machine: usize,
+    /// Its name, which is that of its machine.
+    pub name: Name,
     /// Labels that it is to have.
     pub labels: Vec<Label>,
     /// Taints that it is to have.
@@ -167,16 +143,16 @@ pub enum Error {
     /// A value of the deploy file cannot be told to a machine.
     #[snafu(display("{machine}: {source}"))]
     Machine {
-        /// The machine's name.
-        machine: String,
+        /// Which machine.
+        machine: Name,
         /// What cannot be told.
         source: resource::Error,
     },
     /// A task of a machine contradicts itself.
     #[snafu(display("{machine}: {source}"))]
     Task {
-        /// The machine's name.
-        machine: String,
+        /// Which machine.
+        machine: Name,
         /// How.
         source: hatchery_host::task::Error,
     },
@@ -190,18 +166,39 @@ pub enum Error {
     },
 }
 
-/// Makes a plan for the machines that answered.
+impl Error {
+    /// The machine that it is about, if it is about one.
+    pub(crate) fn machine(&self) -> Option<&Name> {
+        match self {
+            Self::Machine { machine, .. } | Self::Task { machine, .. } => Some(machine),
+            Self::Manifest { .. } => None,
+        }
+    }
+
+    /// What is wrong, without the machine's name.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Machine { source, .. } => source.to_string(),
+            Self::Task { source, .. } => source.to_string(),
+            Self::Manifest { .. } => self.to_string(),
+        }
+    }
+}
+
+/// Makes a plan for the machines that answered. Certificates that end before `now` are of no use.
 ///
 /// # Errors
 /// When a value of the deploy file cannot be told to a machine, or a manifest of our own is broken.
-pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
+pub fn make(wanted: &Wanted, observed: &Observed, now: OffsetDateTime) -> Result<Plan, Error> {
     let mut maker = Maker {
-        basis: *basis,
+        wanted,
+        observed,
+        now,
         graph: Graph::default(),
         api_ready: None,
         references: Vec::new(),
         new_nodes: Vec::new(),
-        notes: note::archived_images(basis).into_iter().collect(),
+        notes: note::archived_images(wanted).into_iter().collect(),
     };
     maker.foundation()?;
     let addons = maker.objects()?;
@@ -219,7 +216,9 @@ pub fn make(basis: &Basis<'_>) -> Result<Plan, Error> {
 }
 
 struct Maker<'a> {
-    basis: Basis<'a>,
+    wanted: &'a Wanted,
+    observed: &'a Observed,
+    now: OffsetDateTime,
     graph: Graph,
     /// The task after which the API answers.
     api_ready: Option<TaskId>,
@@ -274,23 +273,22 @@ impl Edges {
     }
 }
 
-/// A part of what a machine needs.
-type Part = fn(&NodeContext<'_>, &mut Resources) -> Result<(), resource::Error>;
+/// Something that runs on a machine, as what the machine needs of it.
+type Component = fn(&NodeContext<'_>, &mut Resources) -> Result<(), resource::Error>;
 
 impl<'a> Maker<'a> {
     /// What comes before anybody can ask the API for something.
     fn foundation(&mut self) -> Result<(), Error> {
-        for (place, node) in self.present(|_| true) {
-            self.prepare(place, node)?;
-            self.hooks(place, node)?;
+        for node in self.present(|_| true) {
+            self.prepare(node)?;
+            self.hooks(node)?;
         }
         self.etcd()?;
-        for (place, node) in self.present(|node| node.is(Role::LoadBalancer)) {
-            let needs = self.prepared(place);
+        for node in self.present(|node| node.is(Role::LoadBalancer)) {
+            let needs = self.prepared(&node.name);
             self.add(
-                place,
                 node,
-                "load-balancer",
+                Owner::LoadBalancer,
                 &needs,
                 &[load_balancer::resources],
             )?;
@@ -301,78 +299,76 @@ impl<'a> Maker<'a> {
     /// Nodes, and masters beside the first. A machine does one thing at a time, and a cluster can do without a second
     /// master for a while: images and kubelets come before it.
     fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
-        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
+        let versions = &self.wanted.versions;
         let up = self.api_server();
-        for (place, node) in self.present(|node| node.is(Role::Worker)) {
-            let own = Edges::on(
-                self.api_lives(),
-                [self.of("etcd", place), self.of("master", place)].concat(),
-            );
-            let edges = Edges::needs(self.prepared(place)).and(own);
-            self.add(place, node, "pods", &edges.needs, &[pods::resources])?;
+        for node in self.present(|node| node.is(Role::Worker)) {
+            let name = &node.name;
+            let own = [self.of(Owner::Etcd, name), self.of(Owner::Master, name)];
+            let own = Edges::on(self.api_lives(), own.concat());
+            let edges = Edges::needs(self.prepared(name)).and(own);
+            self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
-            let needs = self.of("pods", place);
-            self.add(
-                place,
-                node,
-                "runtime",
-                &needs,
-                &[network::resources, runtime(cluster)],
-            )?;
+            let needs = self.of(Owner::Pods, name);
+            let parts = [network::resources, runtime::resources];
+            self.add(node, Owner::Runtime, &needs, &parts)?;
+            self.in_turn(name);
             // A kubelet that finds the API at once is ready sooner than one that has to try again.
-            let balancers = self.all("load-balancer", Role::LoadBalancer);
-            let edges = Edges::needs(self.of("runtime", place))
+            let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
+            let edges = Edges::needs(self.of(Owner::Runtime, name))
                 .and(Edges::on(self.api_lives(), balancers))
                 .and(up.clone());
-            let parts: [Part; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
+            let parts: [Component; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {
                 // A pod that asks for a Service before there is one is not answered, and tries again much later.
                 [authority, kube_proxy::resources, kubelet::resources]
             };
-            self.add(place, node, "worker", &edges.needs, &parts)?;
+            self.add(node, Owner::Worker, &edges.needs, &parts)?;
             self.graph.last_comes_after(&edges.after);
+            self.in_turn(name);
         }
         self.other_masters(addons)
     }
 
+    /// The task that was added last may end the pods of a node that lives, so few of them run at the same time.
+    fn in_turn(&mut self, machine: &Name) {
+        if self.observed.runs(machine, KUBELET) {
+            self.graph.last_runs(Concurrency::OneByOne(Lane::Workers));
+        }
+    }
+
     /// What the API is told, our own first.
     fn objects(&mut self) -> Result<Vec<Addon>, Error> {
-        let (cluster, versions) = (self.basis.cluster, self.basis.versions);
+        let Wanted {
+            cluster,
+            versions,
+            images,
+            manifests: user,
+            ..
+        } = self.wanted;
         let up = self.api_server();
         let ready = self
             .graph
             .api_after("API ready", &up.needs, &up.after, ApiWork::Ready);
         self.api_ready = Some(ready);
         let mut own = vec![("access rights", rbac::manifest())];
-        let user: Vec<_> = self.basis.manifests.to_vec();
-        let plugin = cluster.pods.plugin.as_ref();
-        // The user's own manifest of a plugin counts.
-        let has_own = user
-            .iter()
-            .any(|manifest| manifest.name.contains("flannel"));
-        if plugin.is_some_and(|plugin| plugin.name == "flannel" && plugin.manifest.is_none())
-            && !has_own
-        {
-            own.push(("pod network", network::flannel(cluster, self.basis.images)));
-        }
-        own.push((
-            "cluster DNS",
-            coredns::manifest(cluster, versions, self.basis.images),
-        ));
+        let network = network_plugin::built_in(cluster, user, images);
+        own.extend(network.map(|text| ("pod network", text)));
+        let dns = coredns::manifest(cluster, versions, images);
+        own.push(("cluster DNS", dns));
         let mut manifests = Vec::new();
         for (title, text) in own {
             manifests.push((title.to_owned(), Manifest::of_ours(title, &text)?));
         }
-        for mut manifest in user {
+        for mut manifest in user.iter().cloned() {
             self.notes
-                .extend(network::fit(cluster, &mut manifest.objects));
+                .extend(network_plugin::fit(cluster, &mut manifest.objects));
             manifests.push((format!("addon {}", manifest.name), manifest));
         }
         let references = manifests.iter().flat_map(|(_, one)| one.references());
         self.references = references.collect();
         // Endpoints of pods stay in the Service when the pods go and it has no selector any more: then they had better stay.
-        let dns = coredns::manifest_of_pods(cluster, self.basis.images);
+        let dns = coredns::manifest_of_pods(cluster, images);
         let dns = Manifest::of_ours("cluster DNS", &dns)?.references();
         self.references.extend(dns);
         let list = ApiWork::ListAddons(self.references.clone());
@@ -406,18 +402,19 @@ impl<'a> Maker<'a> {
 
     /// Programs and packages, and what every machine needs. Packages come by themselves to a machine whose services must
     /// not be restarted together: their own scripts may do that.
-    fn prepare(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
-        let Some((_, installation)) = self.basis.sites.get(&place) else {
+    fn prepare(&mut self, node: &Machine) -> Result<(), Error> {
+        let name = &node.name;
+        let Some(installation) = self.wanted.installations.get(name) else {
             return Ok(());
         };
         let mut resources = Resources::default();
         if node.is(Role::Worker) {
             pods::before(&mut resources).map_err(|source| Error::Machine {
-                machine: node.name.to_string(),
+                machine: name.clone(),
                 source,
             })?;
         }
-        let lane = self.lane(place);
+        let lane = self.lane(name);
         let operations = installation.operations.iter().cloned();
         let (packages, others): (Vec<_>, Vec<_>) =
             operations.partition(|one| lane.is_some() && matches!(one, Operation::Packages(_)));
@@ -426,99 +423,86 @@ impl<'a> Maker<'a> {
                 .into_iter()
                 .for_each(|one| resources.operation(one));
             let first = std::mem::take(&mut resources);
-            self.push(place, node, "packages", &[], first, &[])?;
+            self.push(node, Part::Packages, &[], first, &[])?;
             self.graph.last_runs(Concurrency::OneByOne(lane));
         }
         others.into_iter().for_each(|one| resources.operation(one));
-        let needs = self.of("packages", place);
-        self.push(
-            place,
-            node,
-            "prepare",
-            &needs,
-            resources,
-            &[machine::resources],
-        )
+        let needs = self.graph.find(Part::Packages, name).into_iter();
+        let needs: Vec<_> = needs.collect();
+        let part = Part::Of(Owner::Prepare);
+        self.push(node, part, &needs, resources, &[machine::resources])
     }
 
     fn add(
         &mut self,
-        place: usize,
         node: &Machine,
-        owner: &'static str,
+        owner: Owner,
         needs: &[TaskId],
-        parts: &[Part],
+        components: &[Component],
     ) -> Result<(), Error> {
-        self.push(place, node, owner, needs, Resources::default(), parts)
+        let part = Part::Of(owner);
+        self.push(node, part, needs, Resources::default(), components)
     }
 
     fn push(
         &mut self,
-        place: usize,
         node: &Machine,
-        owner: &'static str,
+        part: Part,
         needs: &[TaskId],
         mut resources: Resources,
-        parts: &[Part],
+        components: &[Component],
     ) -> Result<(), Error> {
-        let Some((facts, installation)) = self.basis.sites.get(&place) else {
+        let (wanted, name) = (self.wanted, &node.name);
+        let (Some(facts), Some(installation)) =
+            (self.observed.facts(name), wanted.installations.get(name))
+        else {
             return Ok(());
         };
         let node_context = NodeContext {
-            cluster: self.basis.cluster,
-            versions: self.basis.versions,
+            cluster: &wanted.cluster,
+            versions: &wanted.versions,
             node,
             facts,
             installation,
         };
-        let context = |source| Error::Machine {
-            machine: node.name.to_string(),
-            source,
-        };
-        for part in parts {
-            part(&node_context, &mut resources).map_err(context)?;
+        for component in components {
+            component(&node_context, &mut resources).map_err(|source| Error::Machine {
+                machine: name.clone(),
+                source,
+            })?;
         }
-        if owner == "runtime" {
+        if part == Part::Of(Owner::Runtime) {
             for archive in &installation.images {
                 resources.operation(Operation::Images(archive.clone()));
             }
         }
-        let word = match owner {
-            "packages" => "prepare",
-            other => other,
-        };
-        let word = resource::word(word).map_err(context)?;
-        self.graph
-            .machine(place, owner, node.name.as_str(), word, needs, resources.0);
+        self.graph.machine(name, part, needs, resources.0);
         Ok(())
     }
 
-    /// Machines that answered.
-    fn present(&self, wanted: impl Fn(&Machine) -> bool) -> Vec<(usize, &'a Machine)> {
-        let Basis { cluster, sites, .. } = self.basis;
-        let machines = cluster.machines().iter().enumerate();
+    /// Machines that take part.
+    fn present(&self, wanted: impl Fn(&Machine) -> bool) -> Vec<&'a Machine> {
+        let Wanted {
+            cluster,
+            installations,
+            ..
+        } = self.wanted;
+        let machines = cluster.machines().iter();
         machines
-            .filter(|(place, node)| sites.contains_key(place) && wanted(node))
+            .filter(|node| installations.contains_key(&node.name) && wanted(node))
             .collect()
     }
 
-    fn of(&self, owner: &'static str, place: usize) -> Vec<TaskId> {
-        self.graph.find(owner, place).into_iter().collect()
+    fn of(&self, owner: Owner, machine: &Name) -> Vec<TaskId> {
+        let found = self.graph.find(Part::Of(owner), machine);
+        found.into_iter().collect()
     }
 
-    fn all(&self, owner: &'static str, role: Role) -> Vec<TaskId> {
-        let places = self.present(|node| node.is(role));
-        places
+    fn all(&self, owner: Owner, role: Role) -> Vec<TaskId> {
+        let nodes = self.present(|node| node.is(role));
+        nodes
             .into_iter()
-            .flat_map(|(place, _)| self.of(owner, place))
+            .flat_map(|node| self.of(owner, &node.name))
             .collect()
-    }
-}
-
-fn runtime(cluster: &Cluster) -> Part {
-    match cluster.runtime.kind {
-        RuntimeKind::Containerd => containerd::resources,
-        RuntimeKind::Docker => docker::resources,
-        RuntimeKind::Isulad => isulad::resources,
     }
 }

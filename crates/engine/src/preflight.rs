@@ -5,7 +5,6 @@
 
 mod ask;
 mod existing_runtime;
-mod finding;
 mod fleet;
 mod images;
 mod kernel;
@@ -23,12 +22,10 @@ mod unreached;
 use hatchery_host::script::Identity;
 use hatchery_spec::{Cluster, cluster::Machine};
 
+pub use self::ask::{AskOptions, Reply, ask};
 pub(crate) use self::images::check as check_images;
-pub use self::{
-    ask::{AskOptions, Reply, ask},
-    finding::{Finding, Severity},
-};
-use self::{finding::Findings, subject::Subject};
+use self::subject::Subject;
+use crate::finding::{Finding, Findings, Severity};
 
 /// All there is to say about machines and their answers, the worst first. `own` is for whom they are wanted.
 pub fn check_machines(

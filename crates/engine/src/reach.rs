@@ -9,7 +9,7 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use hatchery_host::{
     machine::Machine,
@@ -18,9 +18,8 @@ use hatchery_host::{
     transport::ssh::{Bastions, Hop, HostKey, Ssh, Target, Timeouts, host_keys::InvalidPin},
 };
 use hatchery_spec::{
-    Cluster,
     cluster::{Access, Machine as Node},
-    value::{HostKey as Pinned, Name},
+    value::HostKey as Pinned,
 };
 
 use self::credentials::Credentials;
@@ -28,67 +27,63 @@ pub use self::{
     environment::{Environment, NoHome, home_directory},
     error::{Error, Problem},
 };
-use crate::state::Directory;
+use crate::{api_access::Machines, state::Store};
 
-/// All machines of a cluster, in the cluster's order, held for `identity`. Nothing is connected yet.
+/// Machines by name, held for `identity`, be they of one deploy file of a cluster or of several. Nothing is connected yet;
+/// host keys that are seen for the first time are recorded in the cluster's store.
 ///
 /// # Errors
 /// Everything that is missing on the control machine.
-pub fn machines(
-    cluster: &Cluster,
+pub fn machines<'a>(
+    nodes: impl IntoIterator<Item = &'a Node>,
+    store: &dyn Store,
     identity: &Identity,
     environment: &Environment,
     timeouts: &Timeouts,
-) -> Result<Vec<Machine>, Vec<Error>> {
-    Ok(held(routes(cluster, environment)?, identity, timeouts))
-}
-
-/// The same for some machines, be they of one deploy file of the cluster or of several.
-///
-/// # Errors
-/// Everything that is missing on the control machine.
-pub fn selected(
-    cluster: &Name,
-    nodes: &[&Node],
-    identity: &Identity,
-    environment: &Environment,
-    timeouts: &Timeouts,
-) -> Result<Vec<Machine>, Vec<Error>> {
-    let mut errors = Errors::default();
-    let targets = targets_of(cluster, nodes, environment, &mut errors);
-    match errors.0.is_empty() {
-        true => Ok(held(targets, identity, timeouts)),
-        false => Err(errors.0),
-    }
-}
-
-fn held(
-    targets: Vec<(Target, Privilege)>,
-    identity: &Identity,
-    timeouts: &Timeouts,
-) -> Vec<Machine> {
+) -> Result<Machines, Vec<Error>> {
+    let nodes: Vec<_> = nodes.into_iter().collect();
+    let routes = routes(&nodes, store, environment)?;
     let bastions = Bastions::new();
-    let machine = |(target, privilege)| {
+    let machines = nodes.iter().zip(routes).map(|(node, (target, privilege))| {
         let ssh = Ssh::new(target, timeouts.clone(), bastions.clone());
-        Machine::new(Arc::new(ssh), privilege, identity.clone())
-    };
-    targets.into_iter().map(machine).collect()
+        let machine = Machine::new(Arc::new(ssh), privilege, identity.clone());
+        (node.name.clone(), Arc::new(machine))
+    });
+    Ok(BTreeMap::from_iter(machines))
 }
 
-/// How each machine is reached and how root's rights are had there, in the cluster's order.
+/// How each machine is reached and how root's rights are had there, in the same order.
 ///
 /// # Errors
 /// Everything that is missing on the control machine.
 pub fn routes(
-    cluster: &Cluster,
+    nodes: &[&Node],
+    store: &dyn Store,
     environment: &Environment,
 ) -> Result<Vec<(Target, Privilege)>, Vec<Error>> {
     let mut errors = Errors::default();
-    let targets = targets(cluster, environment, &mut errors);
-    if errors.0.is_empty() {
-        Ok(targets)
-    } else {
-        Err(errors.0)
+    let record = store.host_keys().map_err(|error| Problem::Store {
+        reason: error.to_string(),
+    });
+    let files = Files {
+        known: environment.known_hosts(),
+        record: record.as_ref().cloned().unwrap_or_default(),
+    };
+    let mut credentials = Credentials::new(environment);
+    let mut targets = Vec::new();
+    for &node in nodes {
+        if let Err(problem) = &record {
+            errors.add(problem.clone(), node);
+        }
+        let mut problems = Vec::new();
+        targets.push(target(node, &files, &mut credentials, &mut problems));
+        for problem in problems {
+            errors.add(problem, node);
+        }
+    }
+    match errors.0.is_empty() {
+        true => Ok(targets),
+        false => Err(errors.0),
     }
 }
 
@@ -98,45 +93,6 @@ struct Files {
     known: Vec<PathBuf>,
     /// The cluster's, which keys are added to at first use.
     record: PathBuf,
-}
-
-fn targets(
-    cluster: &Cluster,
-    environment: &Environment,
-    errors: &mut Errors,
-) -> Vec<(Target, Privilege)> {
-    let nodes: Vec<_> = cluster.all_machines().collect();
-    targets_of(&cluster.id, &nodes, environment, errors)
-}
-
-fn targets_of(
-    cluster: &Name,
-    nodes: &[&Node],
-    environment: &Environment,
-    errors: &mut Errors,
-) -> Vec<(Target, Privilege)> {
-    let directory = Directory::new(&environment.home, cluster);
-    let files = Files {
-        known: environment.known_hosts(),
-        record: directory.path().join("known_hosts"),
-    };
-    let made = directory.make().map_err(|error| Problem::Directory {
-        path: directory.path().display().to_string(),
-        reason: error.to_string(),
-    });
-    let mut credentials = Credentials::new(environment);
-    let mut targets = Vec::new();
-    for &node in nodes {
-        if let Err(problem) = &made {
-            errors.add(problem.clone(), node);
-        }
-        let mut problems = Vec::new();
-        targets.push(target(node, &files, &mut credentials, &mut problems));
-        for problem in problems {
-            errors.add(problem, node);
-        }
-    }
-    targets
 }
 
 fn target(

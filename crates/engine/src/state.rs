@@ -1,14 +1,17 @@
 //! What Hatchery remembers of one cluster.
 //!
-//! A [`Store`] keeps values under [`Key`]s, exchanges them only against the revision that was read, and has one lock for
-//! whoever changes the cluster. [`Directory`] is the store on the control machine; [`Record`] tells which cluster it is.
-//! Kept are the authorities, the keys, the file as given and which machines were touched: what machines can be asked for
-//! is not remembered.
+//! [`Stores`] are all clusters that are remembered in one place, which is [`Home`] on the control machine. The [`Store`] of a
+//! cluster keeps values under [`Key`]s, exchanges them only against the revision that was read, and has one lock for whoever
+//! changes the cluster; [`Record`] tells which cluster it is. Kept are the authorities, the keys, the file as given and which
+//! machines were touched: what machines can be asked for is not remembered. What happened in a run is no state and goes into
+//! a [`RunLog`]. Nothing outside this room knows where any of it lies.
 
 mod atomic;
 mod claim;
+pub mod deploy_file;
 mod directory;
 mod error;
+mod home;
 mod key;
 mod lock;
 mod record;
@@ -16,15 +19,19 @@ mod run_log;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use futures::future::BoxFuture;
+use hatchery_spec::value::Name;
 use secrecy::SecretSlice;
+use time::OffsetDateTime;
 
 pub use self::{
     claim::Claim,
-    directory::{Directory, Listed, list},
+    deploy_file::DeployFile,
+    directory::Directory,
     error::Error,
+    home::Home,
     key::Key,
     lock::{Holder, Lock},
     record::{Brought, Record, nobody},
@@ -55,6 +62,45 @@ pub enum Expected {
     Anything,
 }
 
+/// All clusters that are remembered in one place.
+pub trait Stores: fmt::Debug + Send + Sync {
+    /// The names under which clusters are remembered, in order. There may be less behind one than a cluster.
+    fn names(&self) -> BoxFuture<'_, Result<Vec<Name>, Error>>;
+
+    /// What is remembered of a cluster. Nothing is read or made by this.
+    fn store(&self, name: &Name) -> Arc<dyn Store>;
+
+    /// Begins the log of a run on a cluster, and removes those of runs long ago.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    fn begin_log(&self, name: &Name, now: OffsetDateTime) -> Result<RunLog, Error>;
+}
+
+/// A cluster that is remembered.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name.
+    pub name: Name,
+    /// What is known of it, or why that cannot be read.
+    pub record: Result<Record, Error>,
+}
+
+/// The clusters that are remembered, by name. One of which only host keys were recorded is none.
+///
+/// # Errors
+/// When their names cannot be read.
+pub async fn list(stores: &dyn Stores) -> Result<Vec<Listed>, Error> {
+    let mut listed = Vec::new();
+    for name in stores.names().await? {
+        let record = Record::find(stores.store(&name).as_ref(), &name).await;
+        if let Some(record) = record.transpose() {
+            listed.push(Listed { name, record });
+        }
+    }
+    Ok(listed)
+}
+
 /// Where a cluster's values are kept.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The value under a key, if there is one.
@@ -79,4 +125,14 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Where a value is, for messages to people.
     fn place(&self, key: Key) -> String;
+
+    /// Whether anything at all is kept of the cluster.
+    fn exists(&self) -> BoxFuture<'_, Result<bool, Error>>;
+
+    /// The file of host keys to which those are added that machines show for the first time; it need not be there yet. A
+    /// store that is not a directory keeps a copy of its own for whoever connects.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    fn host_keys(&self) -> Result<PathBuf, Error>;
 }

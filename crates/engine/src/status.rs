@@ -1,13 +1,9 @@
 //! What a cluster is like at this moment: whether its API answers, its nodes, and until when its certificates last.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt as _, future::join_all, stream};
-use hatchery_host::{
-    machine::{Machine, Managed},
-    script::Identity,
-    transport::ssh::Timeouts,
-};
+use hatchery_host::machine::{Machine, Managed};
 use hatchery_pki::expiry;
 use hatchery_spec::{Cluster, cluster::Role};
 use serde::Serialize;
@@ -15,10 +11,9 @@ use time::OffsetDateTime;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    api::Api,
+    api_access::{ApiAccess, Machines},
     authorities::Authorities,
-    reach::{self, Environment},
-    run::Run,
+    observed::Observed,
 };
 
 /// What was found out; what could not be is left open.
@@ -47,33 +42,25 @@ const ROUNDS: u32 = 4;
 
 /// Asks the machines and the API of a cluster. Each machine has this long, and all of them together four times as long;
 /// a machine that did not get its turn by then counts as not reached.
-///
-/// # Errors
-/// What is missing on the control machine.
-pub async fn look(
+pub(crate) async fn look(
     cluster: &Cluster,
-    identity: &Identity,
+    machines: &Machines,
     authorities: Option<&Authorities>,
-    environment: &Environment,
     deadline: Duration,
-) -> Result<Status, Vec<reach::Error>> {
-    let timeouts = Timeouts {
-        connect: deadline,
-        handshake: deadline,
-        authentication: deadline,
-        ..Timeouts::default()
-    };
-    let machines = reach::machines(cluster, identity, environment, &timeouts)?;
-    let machines: Vec<_> = machines.into_iter().map(Arc::new).collect();
-    let asking = ask_all(cluster, &machines, deadline);
+) -> Status {
+    let asking = ask_all(cluster, machines, deadline);
     let api = async {
         match authorities {
             None => Err("the cluster has no authorities yet".to_owned()),
             Some(authorities) => {
-                let nobody = [];
-                let emit = |_| ();
-                let run = Run::new(cluster, &machines, &nobody, authorities, 1, &emit);
-                match timeout(deadline, ask(&run)).await {
+                let observed = Observed::default();
+                let access = ApiAccess {
+                    cluster,
+                    machines,
+                    observed: &observed,
+                    authorities,
+                };
+                match timeout(deadline, ask(access)).await {
                     Ok(answer) => answer,
                     Err(_) => Err(format!("no answer within {} s", deadline.as_secs())),
                 }
@@ -82,7 +69,7 @@ pub async fn look(
     };
     let (managed, answer) = tokio::join!(asking, api);
     // Saying goodbye may take no longer.
-    let goodbye = join_all(machines.iter().map(|machine| machine.disconnect()));
+    let goodbye = join_all(machines.values().map(|machine| machine.disconnect()));
     let _ = timeout(Duration::from_secs(1), goodbye).await;
     let mut status = Status {
         reached: managed.len(),
@@ -98,13 +85,14 @@ pub async fn look(
         }
         Err(reason) => status.silence = Some(reason),
     }
-    Ok(status)
+    status
 }
 
 /// What the machines say that answer in time. Those that nobody needs any more are let go.
-async fn ask_all(cluster: &Cluster, machines: &[Arc<Machine>], deadline: Duration) -> Vec<Managed> {
-    let questions = machines.iter().zip(cluster.machines());
-    let questions = questions.map(|(machine, node)| async move {
+async fn ask_all(cluster: &Cluster, machines: &Machines, deadline: Duration) -> Vec<Managed> {
+    let questions = cluster.machines().iter();
+    let questions = questions.map(|node| async move {
+        let machine = machines.get(&node.name)?;
         let answer = managed(machine, deadline).await;
         // Masters lead to the API.
         if !node.is(Role::Master) {
@@ -127,8 +115,9 @@ async fn managed(machine: &Machine, deadline: Duration) -> Option<Managed> {
 }
 
 /// Version, nodes that are ready, and all nodes.
-async fn ask(run: &Run<'_>) -> Result<(String, usize, usize), String> {
-    let api: &Api = run.api(&|_| ()).await.map_err(|error| error.to_string())?;
+async fn ask(access: ApiAccess<'_>) -> Result<(String, usize, usize), String> {
+    let api = access.connect(&|_| ()).await;
+    let api = api.map_err(|error| error.to_string())?;
     let version = api.client().apiserver_version().await;
     let version = version.map_err(|error| error.to_string())?.git_version;
     let nodes = api.nodes().await.map_err(|error| error.to_string())?;
@@ -146,7 +135,10 @@ fn first_end(managed: &[Managed]) -> Option<OffsetDateTime> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
 
     use futures::{FutureExt as _, future::BoxFuture};
     use hatchery_host::{
@@ -205,12 +197,16 @@ mod tests {
         let rendered = reading.diagnostics.render(false);
         let cluster = reading.cluster.unwrap_or_else(|| panic!("{rendered}"));
         let silent = Arc::<Silent>::default();
-        let machine = |_| {
-            let way = Arc::new(Way(Arc::clone(&silent)));
-            let nobody = crate::state::nobody(&cluster.id);
-            Arc::new(Machine::new(way, Privilege::Root, nobody))
-        };
-        let machines: Vec<_> = cluster.machines().iter().map(machine).collect();
+        let machines: Machines = cluster
+            .machines()
+            .iter()
+            .map(|node| {
+                let way = Arc::new(Way(Arc::clone(&silent)));
+                let nobody = crate::state::nobody(&cluster.id);
+                let machine = Machine::new(way, Privilege::Root, nobody);
+                (node.name.clone(), Arc::new(machine))
+            })
+            .collect();
         let managed = ask_all(&cluster, &machines, Duration::from_millis(40)).await;
         assert_eq!(managed.len(), 0);
         assert_eq!(silent.peak.load(Ordering::SeqCst), PARALLEL);

@@ -7,14 +7,32 @@
     reason = "a test may fail loudly"
 )]
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    sync::LazyLock,
+    time::{Duration, Instant, UNIX_EPOCH},
+};
 
+use hatchery_engine::{
+    observed::Observed,
+    package::Installation,
+    plan::{self, Work},
+    resource::Resource,
+    versions::Versions,
+    wanted::Wanted,
+};
+use hatchery_host::{facts, machine::Managed, operation::Operation};
 use hatchery_sandbox::{
     docker,
     lab::{Machine, Options},
     snapshot::Snapshot,
     test_lab::TestLab,
 };
+use hatchery_spec::{
+    Input, read,
+    value::{Name, Version},
+};
+use time::OffsetDateTime;
 
 /// Somebody's own, from before the cluster, called as calico calls its things.
 const BEFORE: &str = r#"
@@ -90,8 +108,55 @@ touch /run/isulad.sock /run/isulad.pid /run/flannel/subnet.env /run/containerd/c
 
 const SHELLS: [&str; 3] = ["dash", "bash", "busybox sh"];
 
-const AROUND: &str = include_str!("../src/components/pods_before.sh");
-const PODS: &str = include_str!("../src/components/pods.sh");
+/// What lists what is there, and what ends pods behind it, as machines get them.
+static SCRIPTS: LazyLock<(String, String)> = LazyLock::new(scripts);
+
+fn scripts() -> (String, String) {
+    let text = "cluster-id: demo\nruntime: containerd\nmasters: [{name: m0, ip: 10.0.0.1}]\n\
+        workers: [{name: m0, ip: 10.0.0.1}]\n";
+    let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+    let answer = include_bytes!("../../host/src/facts/answers/debian.txt");
+    let asked = UNIX_EPOCH + Duration::from_secs(1_794_787_750);
+    let facts = facts::parse(answer, asked, asked).unwrap();
+    let versions = Versions {
+        kubernetes: Version::parse("1.37").unwrap(),
+        containerd: None,
+        etcd: None,
+        coredns: None,
+    };
+    let name = Name::parse("m0").unwrap();
+    let wanted = Wanted {
+        cluster: reading.cluster.unwrap(),
+        versions,
+        installations: BTreeMap::from([(name.clone(), Installation::default())]),
+        manifests: Vec::new(),
+        images: Vec::new(),
+    };
+    let observed = Observed::new([(name, Ok((facts, Managed::default())))]);
+    let plan = plan::make(&wanted, &observed, OffsetDateTime::UNIX_EPOCH).unwrap();
+    let undo = |wanted: &str| {
+        let resources = plan.tasks.iter().filter_map(|task| match &task.work {
+            Work::Machine { resources, .. } => Some(resources),
+            _ => None,
+        });
+        let mut scripts = resources.flatten().filter_map(|resource| match resource {
+            Resource::Operation(Operation::Script(script)) => Some(script),
+            _ => None,
+        });
+        let script = scripts.find(|script| script.name.as_str() == wanted);
+        let undo = &script.unwrap().undo;
+        let (_, script) = undo.split_once(" || exit 0\n").unwrap();
+        script.to_owned()
+    };
+    let (before, pods) = (undo("look-around"), undo("pods"));
+    let (around, _) = before.rsplit_once("remove_runtimes\n").unwrap();
+    let (pods, _) = pods
+        .strip_prefix(around)
+        .unwrap()
+        .rsplit_once("rm -f ")
+        .unwrap();
+    (around.to_owned(), pods.to_owned())
+}
 
 async fn inside(machine: &Machine, script: &str) -> String {
     docker::run(&["exec", &machine.container(), "bash", "-ec", script])
@@ -101,7 +166,8 @@ async fn inside(machine: &Machine, script: &str) -> String {
 
 /// As the machine's script does it.
 async fn run(machine: &Machine, shell: &str, script: &str) {
-    let script = format!("mark=/root/mark\n{AROUND}\n{script}");
+    let around = &SCRIPTS.0;
+    let script = format!("mark=/root/mark\n{around}\n{script}");
     let container = machine.container();
     let put = ["exec", "-i", &container, "sh", "-c", "cat >/root/script"];
     docker::run_with_input(&put, script.as_bytes())
@@ -119,6 +185,7 @@ async fn calico_goes_and_what_looks_like_it_stays() {
         .await
         .unwrap();
     let machine = &lab.machines[0];
+    let pods = &SCRIPTS.1;
     inside(machine, BEFORE).await;
     let list = "around >/root/mark\necho runtime containerd >>/root/mark\necho runtime isulad >>/root/mark";
     run(machine, "sh", list).await;
@@ -131,7 +198,7 @@ async fn calico_goes_and_what_looks_like_it_stays() {
         if shell != "dash" {
             inside(machine, CALICO).await;
         }
-        run(machine, shell, &format!("{PODS}\nremove_runtimes")).await;
+        run(machine, shell, &format!("{pods}\nremove_runtimes")).await;
         let after = Snapshot::take(machine).await.unwrap();
         after.assert_same(&before, &format!("after cleanup under {shell}"));
     }
@@ -183,12 +250,13 @@ async fn what_others_run_beside_the_pods_goes_on() {
         .await
         .unwrap();
     let machine = &lab.machines[0];
+    let pods = &SCRIPTS.1;
     let list = |runtime: &str| format!("around >/root/mark\necho runtime {runtime} >>/root/mark");
     run(machine, "sh", &list("containerd")).await;
     inside(machine, SHIM).await;
     for shell in SHELLS {
         inside(machine, MIXED).await;
-        run(machine, shell, PODS).await;
+        run(machine, shell, pods).await;
         inside(machine, MIXED_AFTER).await;
         // When everything has been undone.
         run(machine, shell, "remove_runtimes").await;
@@ -201,7 +269,7 @@ async fn what_others_run_beside_the_pods_goes_on() {
           >/run/containerd/io.containerd.runtime.v2.task/k8s.io/pod/config.json
         rmdir /run/containerd/io.containerd.grpc.v1.cri/sandboxes/theirs";
     inside(machine, unknown).await;
-    run(machine, "sh", PODS).await;
+    run(machine, "sh", pods).await;
     inside(
         machine,
         "mkdir -p /run/containerd/io.containerd.grpc.v1.cri/sandboxes/theirs",
@@ -264,6 +332,7 @@ async fn many_processes_of_pods_end_soon() {
         .await
         .unwrap();
     let machine = &lab.machines[0];
+    let pods = &SCRIPTS.1;
     run(
         machine,
         "sh",
@@ -280,7 +349,7 @@ async fn many_processes_of_pods_end_soon() {
             [ "$(pgrep -c -x of-pods)" = 1000 ]"#;
         inside(machine, many).await;
         let begin = Instant::now();
-        run(machine, shell, PODS).await;
+        run(machine, shell, pods).await;
         let took = begin.elapsed();
         eprintln!("{shell}: {took:?}");
         assert_eq!(inside(machine, "pgrep -c -x of-pods || true").await, "0\n");

@@ -14,7 +14,7 @@ pub use network::{CoreDns, DnsService, NetworkPlugin, PodNetwork, ServiceNetwork
 pub use packages::{Archive, Item, ManifestSource, PackageList, Packages, Schedule};
 pub use settings::{
     ApiServer, Arguments, Certificates, Component, DOCKER_HUB, Etcd, KubeProxy, KubeProxyMode,
-    Kubelet, OpenPort, Protocol, Registries, Runtime, RuntimeKind,
+    Kubelet, OpenPort, Protocol, Registries, Runtime,
 };
 
 use crate::value::{Endpoint, Name, Port, Release, Version};

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use crate::cluster::{
     Component, Dialect, Item, Jump, KubeProxyMode, OpenPort, PackageList, Password, Role,
-    RuntimeKind,
 };
+use crate::runtimes::{self, RuntimeKind};
 use crate::source::{Span, Spanned};
 use crate::value::{
     AbsolutePath, Arch, Cidrs, DnsName, Endpoint, GoDuration, Host, HostKey, Label, LocalPath,
@@ -146,7 +146,7 @@ pub(crate) struct Draft {
     pub(crate) api_timeout: Field<GoDuration>,
     pub(crate) external_ca: Field<LocalPath>,
     pub(crate) etcd_token: Field<String>,
-    pub(crate) runtime: Field<RuntimeKind>,
+    pub(crate) runtime: Field<&'static RuntimeKind>,
     pub(crate) runtime_endpoint: Field<String>,
     /// Mirrors without the name of a registry.
     pub(crate) registry_mirrors: Vec<Spanned<String>>,
@@ -172,6 +172,11 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// The container runtime: the one that is named, or the default.
+    pub(crate) fn runtime_kind(&self) -> &'static RuntimeKind {
+        self.runtime.unwrap_or(runtimes::DEFAULT)
+    }
+
     pub(crate) fn new(dialect: Dialect, file: Span, others_can_read: bool) -> Self {
         Self {
             dialect,

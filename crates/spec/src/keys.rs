@@ -6,9 +6,12 @@ mod table;
 
 pub use table::KEYS;
 
+use std::borrow::Cow;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::runtimes;
 use crate::tree::Key;
-use crate::walk::nearest;
+use crate::walk::{nearest, one_of};
 
 /// The versions of eggo that have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +44,35 @@ pub struct KeyInfo {
     /// The place in the serialised cluster that it changes, as a JSON pointer; `!` for a value
     /// that is only checked.
     pub effect: &'static str,
+}
+
+/// In the table: one of the container runtimes.
+pub(crate) const RUNTIME: &str = "container runtime";
+/// In the table: the packages of the container runtime.
+const RUNTIME_PACKAGES: &str = "packages of the container runtime";
+
+impl KeyInfo {
+    /// What its value is, in words for users: runtimes are named.
+    pub fn kind_in_words(&self) -> Cow<'static, str> {
+        in_words(self.kind)
+    }
+
+    /// What holds without it, in words for users: packages of runtimes are named.
+    pub fn default_in_words(&self) -> Cow<'static, str> {
+        in_words(self.default)
+    }
+}
+
+fn in_words(text: &'static str) -> Cow<'static, str> {
+    match text {
+        RUNTIME => one_of(&runtimes::names()).into(),
+        RUNTIME_PACKAGES => {
+            let packages = runtimes::ALL.iter().flat_map(|kind| kind.packages);
+            let packages: Vec<_> = packages.copied().collect();
+            format!("{}, depending on runtime", one_of(&packages)).into()
+        }
+        text => text.into(),
+    }
 }
 
 /// The keys of a section.

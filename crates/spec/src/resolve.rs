@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::{
     ApiServer, Arguments, Certificates, Cluster, CompanionVersions, CoreDns, Dialect, DnsService,
-    Etcd, KubeProxy, KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Runtime, RuntimeKind,
-    ServiceNetwork,
+    Etcd, KubeProxy, KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Runtime, ServiceNetwork,
 };
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
@@ -49,7 +48,7 @@ pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cl
     if masters.is_empty() {
         return None;
     }
-    let runtime = draft.runtime.unwrap_or(RuntimeKind::Docker);
+    let runtime = draft.runtime_kind();
     Some(Cluster {
         id: draft.id.value()?.clone(),
         dialect: draft.dialect,
@@ -95,7 +94,7 @@ pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cl
                 .runtime_endpoint
                 .value()
                 .cloned()
-                .or_else(|| runtime.usual_endpoint().map(str::to_owned)),
+                .or_else(|| runtime.endpoint.map(str::to_owned)),
             registries: registries::derive(draft),
             pause_image: draft
                 .pause_image

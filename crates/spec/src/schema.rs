@@ -77,7 +77,7 @@ fn property(info: &KeyInfo) -> Value {
 fn description(info: &KeyInfo) -> String {
     let mut text = info.doc.to_owned();
     if !info.default.is_empty() {
-        text.push_str(&format!(" Default: {}.", info.default));
+        text.push_str(&format!(" Default: {}.", info.default_in_words()));
     }
     match info.origin {
         Origin::Classic => text.push_str(" (The manual's dialect.)"),

@@ -3,8 +3,9 @@
 //! `check` applies this table to the deploy file, and the engine to the versions found in packages. Code asks for a
 //! [`Feature`] instead of comparing version numbers.
 
-use crate::cluster::{Cluster, Item, KubeProxyMode, Role, RuntimeKind};
+use crate::cluster::{Cluster, KubeProxyMode, Role};
 use crate::diagnostic::Severity;
+use crate::runtimes::RuntimeKind;
 use crate::value::Version;
 
 /// A feature that only some releases of Kubernetes have.
@@ -86,9 +87,9 @@ pub struct Parts {
     /// The release of Kubernetes.
     pub kubernetes: Version,
     /// The container runtime.
-    pub runtime: RuntimeKind,
-    /// Whether cri-dockerd connects the kubelet to docker.
-    pub cri_dockerd: bool,
+    pub runtime: &'static RuntimeKind,
+    /// Whether the runtime's [adapter](RuntimeKind::adapter) connects the kubelet to it.
+    pub runtime_adapter: bool,
     /// kube-proxy's mode.
     pub proxy_mode: KubeProxyMode,
     /// Whether pods or Services have addresses of both families.
@@ -104,12 +105,12 @@ pub struct Parts {
 impl Parts {
     /// From a deploy file, for this release; versions that only packages reveal are unknown.
     pub fn from_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
-        let endpoint = cluster.runtime.endpoint.as_deref();
+        let runtime = cluster.runtime.kind;
         Self {
             kubernetes,
-            runtime: cluster.runtime.kind,
-            cri_dockerd: is_cri_dockerd_socket(endpoint)
-                || installs_cri_dockerd(cluster.packages.for_role(Role::Worker)),
+            runtime,
+            runtime_adapter: runtime.is_adapter_socket(cluster.runtime.endpoint.as_deref())
+                || runtime.installs_adapter(cluster.packages.for_role(Role::Worker)),
             proxy_mode: cluster.kube_proxy.mode,
             dual_stack: cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual(),
             containerd: None,
@@ -153,94 +154,73 @@ pub struct Conflict {
     pub remedy: &'static str,
 }
 
-/// All incompatible combinations among these parts.
-pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
-    let kubernetes = parts.kubernetes;
-    let mut found = Vec::new();
-    let mut error = |subject, code, message: String, remedy| {
-        found.push(Conflict {
+impl Conflict {
+    /// A conflict with which the cluster cannot be deployed.
+    pub(crate) fn error(
+        subject: Subject,
+        code: &'static str,
+        message: String,
+        remedy: &'static str,
+    ) -> Self {
+        Self {
             subject,
             severity: Severity::Error,
             code,
             message,
             remedy,
-        });
-    };
+        }
+    }
+}
+
+/// All incompatible combinations among these parts.
+pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
+    let kubernetes = parts.kubernetes;
+    let mut found = Vec::new();
     if kubernetes.minor < Version::OLDEST.minor {
-        error(
+        found.push(Conflict::error(
             Subject::Kubernetes,
             "version-too-old",
             format!("Kubernetes {kubernetes} is too old"),
             "use 1.20 or later",
-        );
+        ));
     }
-    if parts.runtime == RuntimeKind::Docker
-        && !has(kubernetes, Feature::Dockershim)
-        && !parts.cri_dockerd
-    {
-        error(
-            Subject::Runtime,
-            "runtime-gone",
-            format!("Kubernetes {kubernetes} has no built-in support for docker"),
-            "use runtime: containerd or isulad, or add cri-dockerd to the container packages; if it is installed already, set \
-             runtime-endpoint: unix:///run/cri-dockerd.sock",
-        );
-    }
-    if let (RuntimeKind::Containerd, Some((major, minor))) = (parts.runtime, parts.containerd) {
-        let message =
-            format!("containerd {major}.{minor} does not work with Kubernetes {kubernetes}");
-        if major >= 2 && !has(kubernetes, Feature::CriV1) {
-            error(
-                Subject::Containerd,
-                "version-mismatch",
-                message,
-                "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later",
-            );
-        } else if (major, minor) < (1, 6) && has(kubernetes, Feature::CriV1Only) {
-            error(
-                Subject::Containerd,
-                "version-mismatch",
-                message,
-                "use containerd 1.6 or later",
-            );
-        }
-    }
+    found.extend(parts.runtime.conflict(parts));
     if parts.proxy_mode == KubeProxyMode::Nftables && !has(kubernetes, Feature::NftablesProxy) {
-        error(
+        found.push(Conflict::error(
             Subject::ProxyMode,
             "version-too-old",
             format!("kube-proxy of Kubernetes {kubernetes} does not support nftables by default"),
             "use iptables or ipvs, or Kubernetes 1.31 or later",
-        );
+        ));
     }
     if parts.dual_stack && !has(kubernetes, Feature::DualStack) {
-        error(
+        found.push(Conflict::error(
             Subject::Networks,
             "version-too-old",
             format!("dual-stack is not enabled by default in Kubernetes {kubernetes}"),
             "use one network for each, or Kubernetes 1.21 or later (1.23 for stable dual-stack)",
-        );
+        ));
     }
     if parts.coredns.is_some_and(|coredns| coredns >= (1, 11))
         && !has(kubernetes, Feature::EndpointSlices)
     {
         let (major, minor) = parts.coredns.unwrap_or_default();
-        error(
+        found.push(Conflict::error(
             Subject::CoreDns,
             "version-mismatch",
             format!("CoreDNS {major}.{minor} does not work with Kubernetes {kubernetes}"),
             "use CoreDNS 1.8 to 1.10, or Kubernetes 1.21 or later",
-        );
+        ));
     }
     if let Some((major, minor)) = parts.etcd
         && (major, minor) < (3, 4)
     {
-        error(
+        found.push(Conflict::error(
             Subject::Etcd,
             "version-mismatch",
             format!("etcd {major}.{minor} is too old for Kubernetes {kubernetes}"),
             "use etcd 3.4 or later",
-        );
+        ));
     }
     if parts.dual_stack
         && has(kubernetes, Feature::DualStack)
@@ -255,25 +235,6 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         });
     }
     found
-}
-
-/// The adapter that lets a kubelet without dockershim use docker.
-pub const CRI_DOCKERD: &str = "cri-dockerd";
-
-/// Whether the runtime endpoint is the socket of cri-dockerd.
-pub fn is_cri_dockerd_socket(endpoint: Option<&str>) -> bool {
-    endpoint.is_some_and(|socket| socket.contains(CRI_DOCKERD))
-}
-
-/// Whether one of the items installs cri-dockerd.
-pub fn installs_cri_dockerd<'a>(items: impl IntoIterator<Item = &'a Item>) -> bool {
-    items.into_iter().any(|item| match item {
-        Item::Repo { name }
-        | Item::Pkg { name }
-        | Item::Bin { name, .. }
-        | Item::Binary { name, .. } => name == CRI_DOCKERD,
-        _ => false,
-    })
 }
 
 #[cfg(test)]

@@ -186,6 +186,15 @@ fn fold(text: &str) -> String {
     text.to_lowercase().replace(['_', ' '], "-")
 }
 
+/// `a, b or c`.
+pub(crate) fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [words @ .., last] => format!("{} or {last}", words.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,8 +45,8 @@ fn keys(section: &str) -> String {
             "| `{}` | {} | {} | {} | {} |",
             info.key,
             origin(info.origin),
-            cell(info.kind),
-            cell(info.default),
+            cell(&info.kind_in_words()),
+            cell(&info.default_in_words()),
             cell(info.doc)
         )
         .unwrap();

@@ -2,37 +2,30 @@
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use anyhow::Context as _;
 use hatchery_engine::{
-    preflight::{self, AskOptions, Finding, Reply, Severity},
-    reach::{self, Environment},
-    state::{self, Directory, Record},
+    finding::{Finding, Severity},
+    observed::Observed,
+    preflight::{self, AskOptions, Reply},
 };
-use hatchery_host::{facts::Facts, script::Identity, transport::ssh::Timeouts};
+use hatchery_host::{facts::Facts, transport::ssh::Timeouts};
 use hatchery_spec::{Cluster, cluster::Machine};
 use serde_json::json;
 
-use crate::{
-    cluster_file,
-    output::{Output, Refused},
-    refusal,
-    template::number,
-};
+use crate::{cluster_file, output::Output, refusal, template::number};
 
 /// What was found out about the machines.
 pub(super) struct Outcome {
-    replies: Vec<Reply>,
+    observed: Observed,
     findings: Vec<Finding>,
 }
 
 /// Asks every machine of a cluster. Lines for people come as the machines answer.
-pub(super) fn ask(
+pub(super) async fn ask(
     cluster: &Cluster,
     home: Option<&Path>,
     parallel: usize,
     output: &Output,
 ) -> anyhow::Result<Outcome> {
-    let home = cluster_file::home(home)?;
     // Each step must leave time for those behind it.
     let timeouts = Timeouts {
         connect: Duration::from_secs(8),
@@ -41,37 +34,30 @@ pub(super) fn ask(
         busy: Duration::from_secs(15),
         ..Timeouts::default()
     };
-    let runtime = tokio::runtime::Runtime::new().context("cannot begin to ask the machines")?;
-    let identity = runtime.block_on(identity(cluster, &home))?;
-    let environment = Environment::of_process(home);
-    let machines = reach::machines(cluster, &identity, &environment, &timeouts)
-        .map_err(|errors| refusal::reach(&errors))?;
+    let session = cluster_file::open(home, &cluster.id).await?;
+    let identity = session.identity();
+    let machines = session.machines(cluster.machines(), &timeouts);
+    let machines = machines.map_err(|errors| refusal::reach(&errors))?;
     let options = AskOptions {
         parallel,
         ..AskOptions::default()
     };
     let nodes = cluster.machines();
-    let columns = Columns::of(nodes);
-    let replies = runtime.block_on(preflight::ask(&machines, options, |place, reply| {
-        if let (Some(node), false) = (nodes.get(place), output.json()) {
+    let columns = Columns::for_machines(nodes);
+    let observed = preflight::ask(&machines, options, |name, reply| {
+        let node = nodes.iter().find(|node| node.name == *name);
+        if let (Some(node), false) = (node, output.json()) {
             // What machines have in common is judged when all have answered.
-            let alone = preflight::check_machines(cluster, &identity, &[(node, reply)]);
+            let alone = preflight::check_machines(cluster, identity, &[(node, reply)]);
             output.print(&columns.line(node, reply, &alone));
         }
-    }));
-    let answers: Vec<_> = nodes.iter().zip(&replies).collect();
-    let findings = preflight::check_machines(cluster, &identity, &answers);
-    Ok(Outcome { replies, findings })
-}
-
-/// For whom the machines are asked: the cluster if it was made from here, or else nobody.
-async fn identity(cluster: &Cluster, home: &Path) -> Result<Identity, Refused> {
-    let directory = Directory::new(home, &cluster.id);
-    match Record::find(&directory, &cluster.id).await {
-        Ok(Some(record)) => Ok(record.identity()),
-        Ok(None) => Ok(state::nobody(&cluster.id)),
-        Err(error) => Err(refusal::state(&error)),
-    }
+    })
+    .await;
+    let answers = nodes.iter();
+    let answers = answers.filter_map(|node| Some((node, observed.reply(&node.name)?)));
+    let answers: Vec<_> = answers.collect();
+    let findings = preflight::check_machines(cluster, identity, &answers);
+    Ok(Outcome { observed, findings })
 }
 
 impl Outcome {
@@ -105,7 +91,7 @@ impl Outcome {
 
     fn summary(&self, cluster: &Cluster) -> String {
         let nodes = cluster.machines();
-        let is_bad = |node: &&Machine| {
+        let is_bad = |node: &Machine| {
             let name = node.name.as_str();
             self.findings.iter().any(|finding| {
                 finding.severity == Severity::Error
@@ -114,10 +100,10 @@ impl Outcome {
         };
         let mut silent = Vec::new();
         let mut bad = Vec::new();
-        for (node, reply) in nodes.iter().zip(&self.replies) {
-            if reply.is_err() {
+        for node in nodes {
+            if self.observed.is_silent(&node.name) {
                 silent.push(node.name.to_string());
-            } else if is_bad(&node) {
+            } else if is_bad(node) {
                 bad.push(node.name.to_string());
             }
         }
@@ -145,7 +131,7 @@ impl Outcome {
 
     /// The same for programs.
     pub(super) fn document(&self, cluster: &Cluster) -> serde_json::Value {
-        let machine = |(node, reply): (&Machine, &Reply)| {
+        let machine = |node: &Machine| {
             let name = node.name.as_str();
             let own = self
                 .findings
@@ -154,7 +140,7 @@ impl Outcome {
             let ok = !own
                 .clone()
                 .any(|finding| finding.severity == Severity::Error);
-            let facts = reply.as_ref().ok().map(|(facts, _)| facts);
+            let facts = self.observed.facts(&node.name);
             json!({
                 "name": name,
                 "address": node.address,
@@ -167,12 +153,7 @@ impl Outcome {
                 "memoryBytes": facts.and_then(|facts| facts.memory.as_ref()).map(|memory| memory.total),
             })
         };
-        let machines: Vec<_> = cluster
-            .machines()
-            .iter()
-            .zip(&self.replies)
-            .map(machine)
-            .collect();
+        let machines: Vec<_> = cluster.machines().iter().map(machine).collect();
         json!({
             "ok": self.is_good(),
             "machines": machines,
@@ -188,7 +169,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(nodes: &[Machine]) -> Self {
+    fn for_machines(nodes: &[Machine]) -> Self {
         let widest =
             |width: &dyn Fn(&Machine) -> usize| nodes.iter().map(width).max().unwrap_or_default();
         Self {

@@ -3,12 +3,10 @@
 use std::process::ExitCode;
 
 use hatchery_engine::{
-    deployment::Survey,
-    plan::Subject,
-    run::{Failure, Outcome},
+    outcome::{Kind, NotDone, Outcome, State},
+    session::Planned,
     state::RunLog,
 };
-use hatchery_spec::{Cluster, cluster::Role};
 use serde_json::json;
 
 use crate::{
@@ -20,35 +18,11 @@ use crate::{
 };
 
 /// How it ended.
-pub(super) struct Ending {
-    state: State,
-    has_api: bool,
-    not_done: Vec<NotDone>,
-}
-
-/// A machine, a node or an addon on which something is not done.
-#[derive(Debug, PartialEq, Eq)]
-struct NotDone {
-    kind: &'static str,
-    name: String,
-    /// Why; more lines than one where others said something about it.
-    reason: String,
-    remedy: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Up,
-    Partial,
-    Failed,
-    Stopped,
-}
+pub(super) struct Ending<'a>(pub(super) &'a Outcome);
 
 /// What there is to tell.
 pub(super) struct Show<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) survey: &'a Survey,
-    pub(super) outcome: &'a Outcome,
+    pub(super) planned: &'a Planned,
     pub(super) log: &'a RunLog,
     /// Where the administrator's kubeconfig is.
     pub(super) admin_conf: &'a str,
@@ -62,72 +36,15 @@ pub(super) struct Show<'a> {
     pub(super) output: &'a Output,
 }
 
-/// Whether the whole control plane is what the run was to make of it. A master or member on which something is not done may
-/// still run what it had before; a worker, or an addon, says nothing of that.
-pub(super) fn has_control_plane(cluster: &Cluster, missing: &[usize], outcome: &Outcome) -> bool {
-    let failed = outcome.failed.iter();
-    let failed = failed.filter_map(|failure| match failure.subject {
-        Subject::Machine(place) | Subject::Node(place) => Some(place),
-        Subject::Addon(_) | Subject::Api => None,
-    });
-    let mut not_done = failed.chain(missing.iter().copied());
-    let is_needed = |place: usize| {
-        let machine = cluster.machine(place);
-        machine.is(Role::Master) || machine.is(Role::Etcd)
-    };
-    outcome.api && outcome.left == 0 && !not_done.any(is_needed)
-}
-
-impl Ending {
-    pub(super) fn of(cluster: &Cluster, survey: &Survey, outcome: &Outcome) -> Self {
-        let mut not_done = Vec::new();
-        for place in &survey.missing {
-            let reason = match survey.replies.get(*place) {
-                Some(Err(error)) => error.to_string(),
-                _ => "it did not answer".to_owned(),
-            };
-            not_done.push(NotDone {
-                kind: "machine",
-                name: cluster.machine(*place).name.to_string(),
-                reason,
-                remedy: None,
-            });
-        }
-        add_failures(cluster, &outcome.failed, &mut not_done);
-        let state = if outcome.left > 0 {
-            State::Stopped
-        } else if !outcome.api {
-            State::Failed
-        } else if not_done.is_empty() {
-            State::Up
-        } else {
-            State::Partial
-        };
-        Self {
-            state,
-            has_api: outcome.api,
-            not_done,
-        }
-    }
-
-    /// Their names; addons are called so.
-    fn names(&self) -> Vec<String> {
-        self.not_done.iter().map(NotDone::title).collect()
-    }
-
-    /// Whether the cluster answers.
-    pub(super) fn has_api(&self) -> bool {
-        self.has_api
-    }
-
+impl Ending<'_> {
     /// Whether there is no cluster, and not because the user wanted to stop.
     pub(super) fn is_failure(&self) -> bool {
-        self.state == State::Failed
+        self.0.state == State::Failed
     }
 
     pub(super) fn exit_code(&self) -> ExitCode {
-        match self.state {
-            State::Up => ExitCode::SUCCESS,
+        match self.0.state {
+            State::Done => ExitCode::SUCCESS,
             State::Partial => ExitCode::from(3),
             State::Failed => ExitCode::FAILURE,
             State::Stopped => ExitCode::from(INTERRUPTED),
@@ -142,70 +59,67 @@ impl Ending {
     }
 
     fn document(&self, show: &Show<'_>) -> serde_json::Value {
-        let state = match self.state {
-            State::Up => "up",
+        let outcome = self.0;
+        let state = match outcome.state {
+            State::Done => "up",
             State::Partial => "partial",
             State::Failed => "failed",
             State::Stopped => "stopped",
         };
         json!({
             "event": "ended",
-            "cluster": show.cluster.id,
+            "cluster": show.planned.wanted.cluster.id,
             "state": state,
-            "kubernetes": show.survey.versions.kubernetes.to_string(),
-            "changes": show.outcome.changes,
-            "notDone": self.names(),
-            "failures": self.not_done.iter().map(NotDone::document).collect::<Vec<_>>(),
-            "tasksLeft": show.outcome.left,
+            "kubernetes": show.planned.wanted.versions.kubernetes.to_string(),
+            "changes": outcome.changes,
+            "notDone": titles(&outcome.not_done),
+            "failures": outcome.not_done,
+            "removed": outcome.gone,
+            "tasksLeft": outcome.left,
             "seconds": show.seconds,
             "phases": show.phases,
             "log": show.log.path(),
-            "kubeconfig": self.has_api().then_some(show.admin_conf),
+            "kubeconfig": outcome.api.then_some(show.admin_conf),
         })
     }
 
     fn text(&self, show: &Show<'_>) -> String {
-        let (id, program) = (&show.cluster.id, show.output.program());
-        let changes = match show.outcome.changes {
+        let (outcome, wanted) = (self.0, &show.planned.wanted);
+        let (id, program) = (&wanted.cluster.id, show.output.program());
+        let changes = match outcome.changes {
             0 => "nothing had to be changed".to_owned(),
             count => number(count, "change"),
         };
-        let version = show.survey.versions.kubernetes;
-        let roles = check::roles(show.cluster);
-        let what = match self.state {
-            State::Up => format!("is up: Kubernetes {version}, {roles}"),
+        let version = wanted.versions.kubernetes;
+        let roles = check::roles(&wanted.cluster);
+        let what = match outcome.state {
+            State::Done => format!("is up: Kubernetes {version}, {roles}"),
             State::Partial => format!("is up in part: Kubernetes {version}"),
             State::Failed => "is not up".to_owned(),
-            State::Stopped => format!(
-                "is not finished: {} left",
-                number(show.outcome.left, "task")
-            ),
+            State::Stopped => format!("is not finished: {} left", number(outcome.left, "task")),
         };
         let mut text = format!("\ncluster {id} {what}; {changes}, {:.1} s\n", show.seconds);
-        if show.outcome.changes > 0 {
+        if outcome.changes > 0 {
             text += &phases(show.asked, &show.phases);
         }
-        if !self.not_done.is_empty() {
-            text += &format!("  not done: {}\n", self.names().join(", "));
-        }
-        text.extend(self.not_done.iter().map(NotDone::lines));
+        text += &not_done("not done", &outcome.not_done);
         if show.rolls_back {
             return text;
         }
-        if self.state != State::Up {
+        if outcome.state != State::Done {
             text += &format!("  log:  {}\n", show.log.path().display());
         }
-        if self.has_api() {
+        if outcome.api {
             text += &format!(
                 "  next: kubectl --kubeconfig {} get nodes\n",
                 show.admin_conf
             );
             text += &format!("        {program} kubeconfig --id {id} --merge\n");
         }
-        if self.state != State::Up {
+        if outcome.state != State::Done {
             text += "  next: run the same command again; what is done stays done\n";
         }
-        if matches!(self.state, State::Failed | State::Stopped) {
+        if matches!(outcome.state, State::Failed | State::Stopped) {
             text += &format!(
                 "        {program} cleanup --id {id} puts the machines back as they were\n"
             );
@@ -214,61 +128,33 @@ impl Ending {
     }
 }
 
-/// One for each machine, node or addon: the first that was begun says why, since those behind it only were not begun.
-fn add_failures(cluster: &Cluster, failures: &[Failure], not_done: &mut Vec<NotDone>) {
-    let (begun, skipped): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.begun);
-    for failure in begun.into_iter().chain(skipped) {
-        // What the API was not asked for because of another is that one's failure.
-        if !failure.begun && failure.subject == Subject::Api {
-            continue;
-        }
-        let machine = |place: &usize| cluster.machine(*place).name.to_string();
-        let (kind, name) = match &failure.subject {
-            Subject::Machine(place) => ("machine", machine(place)),
-            Subject::Node(place) => ("node", machine(place)),
-            Subject::Addon(name) => ("addon", name.clone()),
-            Subject::Api => ("api", "API".to_owned()),
-        };
-        let is_addon = kind == "addon";
-        let mut known = not_done.iter();
-        if known.any(|one| one.name == name && (one.kind == "addon") == is_addon) {
-            continue;
-        }
-        not_done.push(NotDone {
-            kind,
-            name,
-            reason: failure.reason.clone(),
-            remedy: failure.remedy.clone(),
-        });
+/// What they are called; addons are called so.
+fn titles(not_done: &[NotDone]) -> Vec<String> {
+    not_done.iter().map(title).collect()
+}
+
+fn title(one: &NotDone) -> String {
+    match one.kind {
+        Kind::Addon => format!("addon {}", one.name),
+        Kind::Machine | Kind::Node | Kind::Api => one.name.clone(),
     }
 }
 
-impl NotDone {
-    fn title(&self) -> String {
-        match self.kind {
-            "addon" => format!("addon {}", self.name),
-            _ => self.name.clone(),
-        }
+/// Everything on which something is not done, each with its reason; nothing where all is.
+pub(crate) fn not_done(head: &str, not_done: &[NotDone]) -> String {
+    if not_done.is_empty() {
+        return String::new();
     }
-
-    fn document(&self) -> serde_json::Value {
-        json!({
-            "kind": self.kind,
-            "name": self.name,
-            "reason": self.reason,
-            "remedy": self.remedy,
-        })
-    }
-
-    fn lines(&self) -> String {
-        let mut lines = self.reason.lines();
+    let mut text = format!("  {head}: {}\n", titles(not_done).join(", "));
+    for one in not_done {
+        let mut lines = one.reason.lines();
         let first = lines.next().unwrap_or_default();
-        let mut text = format!("    {}: {first}\n", self.title());
-        for line in lines.chain(self.remedy.iter().flat_map(|remedy| remedy.lines())) {
+        text += &format!("    {}: {first}\n", title(one));
+        for line in lines.chain(one.remedy.iter().flat_map(|remedy| remedy.lines())) {
             text += &format!("      {}\n", line.trim_start());
         }
-        text
     }
+    text
 }
 
 /// How long each phase took, in columns.
@@ -286,75 +172,26 @@ fn phases(asked: f64, phases: &[Phase]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hatchery_spec::{Input, read};
-
     use super::*;
 
     #[test]
-    fn each_node_and_addon_has_its_own_reason() {
-        let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\nworkers: [{name: w0, ip: 10.0.0.2}]\n";
-        let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
-        let failure = |subject: Subject, reason: &str, begun: bool| Failure {
-            subject,
-            title: String::new(),
+    fn each_has_its_own_reason() {
+        let one = |kind, name: &str, reason: &str, remedy: Option<&str>| NotDone {
+            kind,
+            name: name.into(),
             reason: reason.into(),
-            remedy: (!begun).then(|| "never told".into()),
-            begun,
+            remedy: remedy.map(Into::into),
+            is_missing: false,
         };
-        let failures = [
-            failure(Subject::Machine(1), "not begun", false),
-            failure(Subject::Node(1), "waited 60 s\n  kubelet on w0: no", true),
-            failure(Subject::Addon("web.yaml".into()), "no pods", true),
-            failure(Subject::Addon("web.yaml".into()), "not begun", false),
-            failure(Subject::Api, "not begun", false),
+        let all = [
+            one(Kind::Node, "w0", "waited 60 s\n  kubelet on w0: no", None),
+            one(Kind::Addon, "web.yaml", "no pods", Some("look there")),
         ];
-        let mut not_done = Vec::new();
-        add_failures(&cluster.unwrap(), &failures, &mut not_done);
-        let lines: String = not_done.iter().map(NotDone::lines).collect();
         assert_eq!(
-            lines,
-            "    w0: waited 60 s\n      kubelet on w0: no\n    addon web.yaml: no pods\n"
+            not_done("not done", &all),
+            "  not done: w0, addon web.yaml\n    w0: waited 60 s\n      kubelet on w0: no\n    addon web.yaml: no pods\n      look there\n"
         );
-        assert_eq!(not_done[0].kind, "node");
-    }
-
-    #[test]
-    fn versions_are_reached_when_no_master_or_member_is_left() {
-        let text = "cluster-id: demo\nmasters: [{name: m0, ip: 10.0.0.1}]\nworkers: [{name: w0, ip: 10.0.0.2}]\n\
-            etcds: [{name: e0, ip: 10.0.0.3}]\n";
-        let cluster = read(Input::private("deploy.yaml", text.as_bytes())).cluster;
-        let cluster = cluster.unwrap();
-        let place = |name: &str| {
-            let mut machines = cluster.machines().iter();
-            machines.position(|one| one.name.as_str() == name).unwrap()
-        };
-        let reached = |subject: Option<Subject>, missing: &[usize], api, left| {
-            let failed = subject.map(|subject| Failure {
-                subject,
-                title: String::new(),
-                reason: String::new(),
-                remedy: None,
-                begun: true,
-            });
-            let outcome = Outcome {
-                failed: failed.into_iter().collect(),
-                changes: 1,
-                left,
-                api,
-                gone: Vec::new(),
-            };
-            has_control_plane(&cluster, missing, &outcome)
-        };
-        assert!(reached(None, &[], true, 0));
-        assert!(!reached(None, &[], false, 0));
-        assert!(!reached(None, &[], true, 1));
-        assert!(reached(None, &[place("w0")], true, 0));
-        assert!(reached(Some(Subject::Node(place("w0"))), &[], true, 0));
-        assert!(reached(Some(Subject::Addon("a".into())), &[], true, 0));
-        for name in ["m0", "e0"] {
-            assert!(!reached(None, &[place(name)], true, 0));
-            assert!(!reached(Some(Subject::Machine(place(name))), &[], true, 0));
-        }
+        assert_eq!(not_done("not done", &[]), "");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
 
 use hatchery_engine::{
     authorities::Authorities,
-    state::{Claim, Directory, Holder, Record, Store as _},
+    state::{Claim, Holder, Record},
 };
 use hatchery_sandbox::{lab, name::Name, progress::Progress};
 use time::OffsetDateTime;
@@ -37,14 +37,15 @@ async fn forget(name: &Name, machines: &[(String, IpAddr)], home: &Path) -> anyh
     let Ok(id) = hatchery_spec::value::Name::parse(name.as_str()) else {
         return Ok(false);
     };
-    let store = Directory::new(home, &id);
-    if !store.path().exists() {
+    let store = cluster_file::stores(Some(home))?.store(&id);
+    let store = store.as_ref();
+    let state = |error| refusal::state(&error);
+    if !store.exists().await.map_err(state)? {
         return Ok(false);
     }
-    let state = |error| refusal::state(&error);
-    let record = Record::find(&store, &id).await.map_err(state)?;
+    let record = Record::find(store, &id).await.map_err(state)?;
     // What cannot be read is there.
-    let has_authorities = !matches!(Authorities::load(&store).await, Ok(None));
+    let has_authorities = !matches!(Authorities::load(store).await, Ok(None));
     if !is_forgettable(record.as_ref(), has_authorities, machines) {
         return Ok(false);
     }

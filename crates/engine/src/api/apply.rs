@@ -1,23 +1,19 @@
-//! Manifests made so, or asked what they would change: server-side apply of any kinds.
+//! Manifests applied, or asked what they would change: server-side apply of any kinds.
 
-use std::collections::BTreeSet;
-
-use futures::{StreamExt as _, stream};
-use http::Method;
-use kube::core::DynamicObject;
-use serde_json::Value;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{DynamicObject, Patch, PatchParams, TypeMeta};
+use serde_json::json;
 
 use super::{
     Api, FIELD_MANAGER,
-    client::read,
     difference::changed_fields,
-    error::{Asked, Error},
-    kinds::Kind,
-    protocol,
+    discovery::{Kind, path_segment},
+    error::{Error, Operation, if_found},
+    port_protocol::with_protocols,
 };
 
-/// So many objects are looked at ahead of the one that is applied.
-const AHEAD: usize = 3;
+/// How many objects are looked at concurrently.
+const CONCURRENT: usize = 3;
 
 /// What became, or would become, of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,67 +32,67 @@ pub enum Effect {
 /// An object of a manifest, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// Its kind.
+    /// For example `Deployment`.
     pub kind: String,
-    /// Its namespace, where it has one.
+    /// The object's namespace, where it has one.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The object's name.
     pub name: String,
     /// What became of it.
     pub effect: Effect,
 }
 
-/// An object on its way.
+/// An object to apply, with what it has to say of itself.
 struct Wanted<'a> {
     object: &'a DynamicObject,
-    asked: Asked,
-    api_version: &'a str,
+    types: &'a TypeMeta,
+    namespace: Option<&'a str>,
     name: &'a str,
 }
 
 impl<'a> Wanted<'a> {
-    fn of(object: &'a DynamicObject) -> Result<Self, Error> {
-        let mut asked = Asked::of("apply", "an object");
-        asked.namespace = object.metadata.namespace.clone();
-        asked.name = object.metadata.name.clone();
-        let wrong = |asked: &Asked, reason: &str| Error::Object {
-            asked: asked.boxed(),
-            reason: reason.into(),
-        };
+    fn new(object: &'a DynamicObject) -> Result<Self, Error> {
+        let namespace = object.metadata.namespace.as_deref();
+        let name = object.metadata.name.as_deref().unwrap_or_default();
         let Some(types) = &object.types else {
-            return Err(wrong(&asked, "it has no apiVersion and kind"));
+            let operation = Operation::on("apply", "an object", namespace, name);
+            return Err(Error::invalid(&operation, "it has no apiVersion and kind"));
         };
-        asked.kind.clone_from(&types.kind);
-        match object.metadata.name.as_deref() {
-            None | Some("") => Err(wrong(&asked, "it has no name")),
-            Some(name) => Ok(Self {
-                object,
-                asked,
-                api_version: &types.api_version,
-                name,
-            }),
+        if name.is_empty() {
+            let operation = Operation::new("apply", &types.kind);
+            return Err(Error::invalid(&operation, "it has no name"));
         }
+        Ok(Self {
+            object,
+            types,
+            namespace,
+            name,
+        })
     }
 
-    /// Others live in it, or are of it.
-    fn goes_first(&self) -> bool {
-        let group = self
-            .api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group);
-        matches!(
-            (group, self.asked.kind.as_str()),
-            ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-        )
+    fn operation(&self, verb: &'static str) -> Operation {
+        Operation::on(verb, &self.types.kind, self.namespace, self.name)
     }
 
-    fn applied(self, namespace: Option<&str>, effect: Effect) -> Applied {
-        Applied {
-            kind: self.asked.kind,
-            namespace: namespace.map(Into::into),
-            name: self.name.into(),
-            effect,
-        }
+    fn is_namespace(&self) -> bool {
+        (self.types.api_version.as_str(), self.types.kind.as_str()) == ("v1", "Namespace")
+    }
+
+    fn is_definition(&self) -> bool {
+        self.types.kind == "CustomResourceDefinition"
+            && self.types.api_version.starts_with("apiextensions.k8s.io/")
+    }
+
+    /// Whether it defines the kind of another object.
+    fn defines(&self, other: &TypeMeta) -> bool {
+        let spec = &self.object.data["spec"];
+        let group = spec["group"].as_str().unwrap_or_default();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        self.is_definition()
+            && spec["names"]["kind"] == *other.kind
+            && versions
+                .filter_map(|version| version["name"].as_str())
+                .any(|version| format!("{group}/{version}") == other.api_version)
     }
 }
 
@@ -112,28 +108,7 @@ impl Api {
         manifests: &[DynamicObject],
         force: bool,
     ) -> Result<Vec<Applied>, Error> {
-        let (first, rest) = in_order(manifests)?;
-        let mut done = Vec::with_capacity(manifests.len());
-        for batch in [first, rest] {
-            // All looks first: one that is begun and not gone on with would keep its connection from the others.
-            let looked: Vec<_> = stream::iter(batch)
-                .map(|wanted| async {
-                    let kind = &wanted.asked.kind;
-                    let kind = self.kind(&wanted.asked, wanted.api_version, kind).await?;
-                    let before = self.before(&wanted, &kind).await?;
-                    Ok((wanted, kind, before))
-                })
-                .buffered(AHEAD)
-                .collect()
-                .await;
-            for looked in looked {
-                let (wanted, kind, before) = looked?;
-                let after = self.patch(&wanted, &kind, force, false).await?;
-                let namespace = kind.namespace(wanted.object.metadata.namespace.as_deref());
-                done.push(wanted.applied(namespace, effect(before.as_ref(), &after)));
-            }
-        }
-        Ok(done)
+        self.apply_all(manifests, force, false).await
     }
 
     /// What [`Api::apply`] would do, as the API server sees it. Changes nothing.
@@ -145,126 +120,112 @@ impl Api {
         manifests: &[DynamicObject],
         force: bool,
     ) -> Result<Vec<Applied>, Error> {
-        let (first, rest) = in_order(manifests)?;
-        let upcoming = Upcoming::of(&first);
-        let questions = first.into_iter().chain(rest);
-        let answers: Vec<_> = stream::iter(questions)
-            .map(|wanted| self.would_apply_one(wanted, &upcoming, force))
-            .buffered(AHEAD)
-            .collect()
-            .await;
-        answers.into_iter().collect()
+        self.apply_all(manifests, force, true).await
     }
 
-    async fn would_apply_one(
+    async fn apply_all(
         &self,
-        wanted: Wanted<'_>,
-        upcoming: &Upcoming,
-        force: bool,
-    ) -> Result<Applied, Error> {
-        let said = wanted.object.metadata.namespace.as_deref();
-        let (api_version, kind) = (wanted.api_version, &wanted.asked.kind);
-        let served = match upcoming.kinds.contains(&key(api_version, kind)) {
-            true => self.served_kind(api_version, kind).await?,
-            false => Some(self.kind(&wanted.asked, api_version, kind).await?),
-        };
-        let Some(kind) = served else {
-            return Ok(wanted.applied(said, Effect::Created));
-        };
-        let namespace = kind.namespace(said);
-        let before = self.before(&wanted, &kind).await?;
-        let after = match self.patch(&wanted, &kind, force, true).await {
-            // Its namespace is made before it.
-            Err(error)
-                if error.is_not_found()
-                    && before.is_none()
-                    && namespace.is_some_and(|name| upcoming.namespaces.contains(name)) =>
-            {
-                Value::Null
-            }
-            after => after?,
-        };
-        Ok(wanted.applied(namespace, effect(before.as_ref(), &after)))
-    }
-
-    async fn before(&self, wanted: &Wanted<'_>, kind: &Kind) -> Result<Option<Value>, Error> {
-        let namespace = wanted.object.metadata.namespace.as_deref();
-        let asked = Asked {
-            method: "get",
-            ..wanted.asked.clone()
-        };
-        self.find(&asked, &kind.path(namespace, wanted.name)).await
-    }
-
-    async fn patch(
-        &self,
-        wanted: &Wanted<'_>,
-        kind: &Kind,
+        manifests: &[DynamicObject],
         force: bool,
         dry_run: bool,
-    ) -> Result<Value, Error> {
-        let namespace = wanted.object.metadata.namespace.as_deref();
-        let path = format!(
-            "{}?fieldManager={FIELD_MANAGER}&force={force}{}",
-            kind.path(namespace, wanted.name),
-            if dry_run { "&dryRun=All" } else { "" }
-        );
-        let content = protocol::said(wanted.object).to_string().into_bytes();
-        let body = self.insist(async || {
-            // JSON is YAML, and the only type that every version takes.
-            let content = ("application/apply-patch+yaml", content.clone());
-            self.ask(&wanted.asked, Method::PATCH, &path, Some(content))
-                .await
-        });
-        read(&wanted.asked, &body.await?)
+    ) -> Result<Vec<Applied>, Error> {
+        let parameters = PatchParams {
+            force,
+            dry_run,
+            ..PatchParams::apply(FIELD_MANAGER)
+        };
+        let wanted: Result<Vec<_>, _> = manifests.iter().map(Wanted::new).collect();
+        // Others live in these, or are of them.
+        let (first, rest): (Vec<_>, Vec<_>) = wanted?
+            .into_iter()
+            .partition(|wanted| wanted.is_namespace() || wanted.is_definition());
+        // What a dry run does not make, and would be there.
+        let (upcoming, concurrent): (&[_], _) = match dry_run {
+            true => (&first, CONCURRENT),
+            false => (&[], 1),
+        };
+        let mut applied = Vec::with_capacity(manifests.len());
+        for batch in [&first, &rest] {
+            // All are looked at first: a request that is begun and not gone on with would keep its connection from the
+            // others.
+            let looks: Vec<_> = batch
+                .iter()
+                .map(|wanted| self.look(wanted, upcoming))
+                .collect();
+            let looks: Vec<_> = stream::iter(looks).buffered(CONCURRENT).collect().await;
+            let patches = batch.iter().zip(looks);
+            let patches: Vec<_> = patches
+                .map(|(wanted, look)| self.apply_one(wanted, look, &parameters, upcoming))
+                .collect();
+            let patches = stream::iter(patches).buffered(concurrent);
+            applied.extend(patches.try_collect::<Vec<_>>().await?);
+        }
+        Ok(applied)
+    }
+
+    /// An object's kind, where it is served, and the object as it is.
+    async fn look(&self, wanted: &Wanted<'_>, upcoming: &[Wanted<'_>]) -> Result<Look, Error> {
+        let TypeMeta { api_version, kind } = wanted.types;
+        let kind = match upcoming.iter().any(|one| one.defines(wanted.types)) {
+            true => self.served_kind(api_version, kind).await?,
+            false => {
+                let operation = wanted.operation("apply");
+                Some(self.kind(&operation, api_version, kind).await?)
+            }
+        };
+        let Some(kind) = kind else {
+            return Ok((None, None));
+        };
+        let objects = kind.objects(self.client(), wanted.namespace);
+        let (operation, name) = (wanted.operation("get"), path_segment(wanted.name));
+        let before = self.request(&operation, || objects.get(&name)).await;
+        Ok((Some(kind), if_found(before)?))
+    }
+
+    async fn apply_one(
+        &self,
+        wanted: &Wanted<'_>,
+        look: Result<Look, Error>,
+        parameters: &PatchParams,
+        upcoming: &[Wanted<'_>],
+    ) -> Result<Applied, Error> {
+        let (kind, before) = look?;
+        let mut applied = Applied {
+            kind: wanted.types.kind.clone(),
+            namespace: wanted.namespace.map(Into::into),
+            name: wanted.name.into(),
+            effect: Effect::Created,
+        };
+        let Some(kind) = kind else {
+            return Ok(applied);
+        };
+        let namespace = kind.namespace(wanted.namespace);
+        applied.namespace = namespace.map(Into::into);
+        let objects = kind.objects(self.client(), namespace);
+        let (operation, name) = (wanted.operation("apply"), path_segment(wanted.name));
+        let patch = Patch::Apply(with_protocols(wanted.object));
+        let after = self.request(&operation, || objects.patch(&name, parameters, &patch));
+        let is_upcoming = |space| {
+            upcoming
+                .iter()
+                .any(|one| one.is_namespace() && one.name == space)
+        };
+        match (before, after.await) {
+            (None, Err(error)) if error.is_not_found() && namespace.is_some_and(is_upcoming) => {}
+            (None, after) => drop(after?),
+            (Some(before), after) => applied.effect = effect(&before, &after?),
+        }
+        Ok(applied)
     }
 }
 
-/// What goes first, and the rest.
-fn in_order(manifests: &[DynamicObject]) -> Result<(Vec<Wanted<'_>>, Vec<Wanted<'_>>), Error> {
-    let wanted: Result<Vec<_>, _> = manifests.iter().map(Wanted::of).collect();
-    Ok(wanted?.into_iter().partition(Wanted::goes_first))
-}
+type Look = (Option<Kind>, Option<DynamicObject>);
 
-fn effect(before: Option<&Value>, after: &Value) -> Effect {
-    let Some(before) = before else {
-        return Effect::Created;
-    };
+fn effect(before: &DynamicObject, after: &DynamicObject) -> Effect {
     // Not by resourceVersion: a dry run keeps it, and our name among the owners makes a new one.
-    let fields = changed_fields(before, after);
+    let fields = changed_fields(&json!(before), &json!(after));
     match fields.is_empty() {
         true => Effect::Unchanged,
         false => Effect::Changed { fields },
-    }
-}
-
-fn key(api_version: &str, kind: &str) -> (String, String) {
-    (api_version.into(), kind.into())
-}
-
-/// What is not there yet where nothing is done, and would be.
-struct Upcoming {
-    namespaces: BTreeSet<String>,
-    kinds: BTreeSet<(String, String)>,
-}
-
-impl Upcoming {
-    fn of(first: &[Wanted<'_>]) -> Self {
-        let (namespaces, definitions): (Vec<_>, Vec<_>) = first
-            .iter()
-            .partition(|wanted| wanted.asked.kind == "Namespace");
-        let kinds = definitions.iter().flat_map(|wanted| {
-            let spec = &wanted.object.data["spec"];
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
-            let versions = spec["versions"].as_array().into_iter().flatten();
-            versions
-                .map(move |version| key(&format!("{group}/{}", text(&version["name"])), &kind))
-                .collect::<Vec<_>>()
-        });
-        Self {
-            kinds: kinds.collect(),
-            namespaces: namespaces.iter().map(|wanted| wanted.name.into()).collect(),
-        }
     }
 }

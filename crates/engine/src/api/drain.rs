@@ -6,19 +6,21 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use http::Method;
-use k8s_openapi::api::core::v1;
-use serde::Deserialize;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, EvictParams, ListParams, Patch},
+};
 use serde_json::json;
 
 use super::{
-    Api, FIELD_MANAGER, Node, Pace, Watch,
-    error::{Asked, Error},
-    kinds::escaped,
-    node::DRAINED,
+    Api, OnProgress,
+    backoff::Pauses,
+    error::{Error, Operation, if_found},
+    labels_and_taints::{DRAINED, manager},
 };
 use crate::name_list::NameList;
 
@@ -36,14 +38,6 @@ pub struct Drain {
     pub is_silent: bool,
 }
 
-/// The deletion of a pod whose node cannot confirm it.
-const AT_ONCE: &str = r#"{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0}"#;
-
-#[derive(Deserialize)]
-struct Pods {
-    items: Vec<v1::Pod>,
-}
-
 /// A pod that has to leave.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Leaving {
@@ -59,15 +53,20 @@ impl Api {
     ///
     /// # Errors
     /// At the deadline, with the pods that are still there and what holds them, unless the drain is forced.
-    pub async fn drain(&self, node: &str, drain: Drain, watch: Watch<'_>) -> Result<usize, Error> {
+    pub async fn drain(
+        &self,
+        node: &str,
+        drain: Drain,
+        on_progress: OnProgress<'_>,
+    ) -> Result<usize, Error> {
         if !self.cordon(node).await? || drain.skip {
             return Ok(0);
         }
-        let mut pace = Pace::new(drain.deadline);
+        let mut pauses = Pauses::new(drain.deadline);
         let mut evicted = BTreeSet::new();
         let mut last = String::new();
         loop {
-            if drain.is_silent && !self.answers(node).await? {
+            if drain.is_silent && !self.node_ready_now(node).await? {
                 return Ok(evicted.len());
             }
             let left = self.leaving(node).await?;
@@ -83,7 +82,7 @@ impl Api {
             }
             // A kubelet that does not answer confirms no end; the pods go with the node's object.
             let waits = match left.iter().all(|pod| pod.ends) {
-                true => !left.is_empty() && self.answers(node).await?,
+                true => !left.is_empty() && self.node_ready_now(node).await?,
                 false => true,
             };
             if !waits {
@@ -99,10 +98,10 @@ impl Api {
                 false => held.join("; "),
             };
             if missing != last {
-                watch(&missing);
+                on_progress(&missing);
                 last = missing;
             }
-            if pace.rest().await {
+            if pauses.pause().await {
                 continue;
             }
             if !drain.force {
@@ -113,121 +112,66 @@ impl Api {
                 });
             }
             for pod in &left {
-                self.delete_pod(pod).await?;
+                self.delete_at_once(pod).await?;
             }
             return Ok(evicted.len());
         }
     }
 
     /// False when there is no such node. What keeps pods away is taken back by [`Api::label_and_taint`].
-    async fn cordon(&self, node: &str) -> Result<bool, Error> {
-        let asked = Asked::of("patch", "Node").named(None, node);
-        let path = format!(
-            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}",
-            escaped(node)
-        );
-        let is_cordoned = self.is_cordoned(node).await?;
+    async fn cordon(&self, name: &str) -> Result<bool, Error> {
+        let Some(node) = self.find_node(name).await? else {
+            return Ok(false);
+        };
         let mut patch = json!({"spec": {"unschedulable": true}});
-        if !is_cordoned {
+        if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
             patch["metadata"]["annotations"][DRAINED] = json!("true");
         }
-        let patch = patch.to_string();
-        let patched = self
-            .insist(async || {
-                let content = ("application/merge-patch+json", patch.clone().into_bytes());
-                self.ask(&asked, Method::PATCH, &path, Some(content)).await
-            })
-            .await;
-        match patched {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn is_cordoned(&self, node: &str) -> Result<bool, Error> {
-        let node = self.known_node(node).await?;
-        let spec = node.and_then(|node| node.spec);
-        Ok(spec.is_some_and(|spec| spec.unschedulable == Some(true)))
-    }
-
-    async fn known_node(&self, node: &str) -> Result<Option<v1::Node>, Error> {
-        let asked = Asked::of("get", "Node").named(None, node);
-        let path = format!("/api/v1/nodes/{}", escaped(node));
-        self.find(&asked, &path).await
-    }
-
-    /// Whether the node's kubelet reports.
-    async fn answers(&self, node: &str) -> Result<bool, Error> {
-        let node = self.known_node(node).await?;
-        Ok(node.is_some_and(|node| Node::from(node).is_ready()))
+        let operation = Operation::on("patch", "Node", None, name);
+        let (nodes, parameters, patch) = (self.node_objects(), manager(), Patch::Merge(patch));
+        let patched = self.request(&operation, || nodes.patch(name, &parameters, &patch));
+        Ok(if_found(patched.await)?.is_some())
     }
 
     async fn leaving(&self, node: &str) -> Result<Vec<Leaving>, Error> {
-        let asked = Asked::of("list", "Pod");
-        let path = format!(
-            "/api/v1/pods?fieldSelector=spec.nodeName%3D{}",
-            escaped(node)
-        );
-        let pods: Pods = self.get(&asked, &path).await?;
-        Ok(pods.items.iter().filter_map(leaving).collect())
+        let operation = Operation::new("list", "Pod");
+        let pods = kube::Api::<Pod>::all(self.client());
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let listed = self.request(&operation, || pods.list(&on_node)).await?;
+        Ok(listed.iter().filter_map(leaving).collect())
     }
 
     /// Asks a pod to leave; what holds it back, if something does.
     async fn evict(&self, pod: &Leaving) -> Result<Option<String>, Error> {
-        let asked = Asked::of("evict", "Pod").named(Some(&pod.namespace), &pod.name);
-        let path = pod.path("/eviction");
-        let eviction = |version: &str| {
-            json!({
-                "apiVersion": version,
-                "kind": "Eviction",
-                "metadata": {"namespace": pod.namespace, "name": pod.name},
-            })
-        };
-        let ask = async |version: &str| {
-            let content = (
-                "application/json",
-                eviction(version).to_string().into_bytes(),
-            );
-            self.ask(&asked, Method::POST, &path, Some(content)).await
-        };
-        let began = Instant::now();
-        loop {
-            let mut answer = ask("policy/v1").await;
-            // API servers before 1.22 know only this one.
-            if matches!(answer, Err(Error::Refused { code: 400, .. })) {
-                answer = ask("policy/v1beta1").await;
-            }
-            match answer {
-                Ok(_) => return Ok(None),
-                Err(error) if error.is_not_found() => return Ok(None),
+        let operation = pod.operation("evict");
+        let (pods, parameters) = (self.neighbours(pod), EvictParams::default());
+        self.retry(async || {
+            let evicted = pods.evict(&pod.name, &parameters);
+            match if_found(self.request_once(&operation, evicted).await) {
                 // One budget holds it back, several stand in each other's way, or its namespace is being deleted.
                 Err(Error::Refused {
                     code: 429 | 500 | 403,
-                    words,
+                    message,
                     ..
-                }) => return Ok(Some(words)),
-                Err(error) if error.may_pass() && began.elapsed() < self.patience => {
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                }
-                Err(error) => return Err(error),
+                }) => Ok(Some(message)),
+                evicted => evicted.map(|_| None),
             }
-        }
+        })
+        .await
     }
 
-    async fn delete_pod(&self, pod: &Leaving) -> Result<(), Error> {
-        let asked = Asked::of("delete", "Pod").named(Some(&pod.namespace), &pod.name);
-        let path = pod.path("");
-        let deleted = self
-            .insist(async || {
-                let content = ("application/json", AT_ONCE.as_bytes().to_vec());
-                self.ask(&asked, Method::DELETE, &path, Some(content)).await
-            })
-            .await;
-        match deleted {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+    /// Without waiting for its node to confirm the end.
+    async fn delete_at_once(&self, pod: &Leaving) -> Result<(), Error> {
+        let operation = pod.operation("delete");
+        let pods = self.neighbours(pod);
+        let parameters = DeleteParams::default().grace_period(0);
+        let deleted = self.request(&operation, || pods.delete(&pod.name, &parameters));
+        if_found(deleted.await).map(drop)
+    }
+
+    /// The pods of a pod's namespace.
+    fn neighbours(&self, pod: &Leaving) -> kube::Api<Pod> {
+        kube::Api::namespaced(self.client(), &pod.namespace)
     }
 }
 
@@ -238,20 +182,17 @@ impl fmt::Display for Leaving {
 }
 
 impl Leaving {
-    fn path(&self, below: &str) -> String {
-        let (namespace, name) = (escaped(&self.namespace), escaped(&self.name));
-        format!("/api/v1/namespaces/{namespace}/pods/{name}{below}")
+    fn operation(&self, verb: &'static str) -> Operation {
+        Operation::on(verb, "Pod", Some(&self.namespace), &self.name)
     }
 }
 
 /// Whether a pod has to leave before its node does.
-fn leaving(pod: &v1::Pod) -> Option<Leaving> {
-    let metadata = &pod.metadata;
-    let annotations = metadata.annotations.iter().flatten();
-    let is_static = annotations
-        .into_iter()
-        .any(|(key, _)| key == "kubernetes.io/config.mirror");
-    let mut owners = metadata.owner_references.iter().flatten();
+fn leaving(pod: &Pod) -> Option<Leaving> {
+    let is_static = pod
+        .annotations()
+        .contains_key("kubernetes.io/config.mirror");
+    let mut owners = pod.owner_references().iter();
     let is_of_daemon_set =
         owners.any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
     let phase = pod
@@ -263,9 +204,9 @@ fn leaving(pod: &v1::Pod) -> Option<Leaving> {
         return None;
     }
     Some(Leaving {
-        namespace: metadata.namespace.clone()?,
-        name: metadata.name.clone()?,
-        ends: metadata.deletion_timestamp.is_some(),
+        namespace: pod.namespace()?,
+        name: pod.metadata.name.clone()?,
+        ends: pod.metadata.deletion_timestamp.is_some(),
     })
 }
 
@@ -275,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(metadata: &Value, phase: &str) -> v1::Pod {
+    fn pod(metadata: &Value, phase: &str) -> Pod {
         let pod = json!({"metadata": metadata, "status": {"phase": phase}});
         serde_json::from_value(pod).unwrap()
     }

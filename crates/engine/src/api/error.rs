@@ -9,102 +9,97 @@ use super::way::Unreached;
 
 /// What was asked of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// In a word: get, list, apply, patch, delete.
-    pub method: &'static str,
+pub struct Operation {
+    /// In a word: get, list, apply, patch, evict, delete.
+    verb: &'static str,
     /// The kind of the object, or a path.
-    pub kind: String,
-    /// The object's namespace, where it has one.
-    pub namespace: Option<String>,
-    /// The object's name, where one is meant.
-    pub name: Option<String>,
+    kind: String,
+    /// Namespace and name, where a single object is meant.
+    object: Option<String>,
 }
 
-impl Asked {
-    /// For something without a name.
-    pub(super) fn of(method: &'static str, kind: impl Into<String>) -> Self {
+impl Operation {
+    /// On no single object.
+    pub(super) fn new(verb: &'static str, kind: impl Into<String>) -> Self {
         Self {
-            method,
+            verb,
             kind: kind.into(),
-            namespace: None,
-            name: None,
+            object: None,
         }
     }
 
-    /// For an error.
-    pub(super) fn boxed(&self) -> Box<Self> {
-        Box::new(self.clone())
+    pub(super) fn on(verb: &'static str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        let object = match namespace {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        };
+        Self {
+            object: Some(object),
+            ..Self::new(verb, kind)
+        }
     }
 
-    pub(super) fn named(mut self, namespace: Option<&str>, name: &str) -> Self {
-        self.namespace = namespace.map(Into::into);
-        self.name = Some(name.into());
-        self
+    /// Whether words about it may repeat what is in a Secret.
+    pub(super) fn may_tell_secrets(&self) -> bool {
+        self.kind == "Secret"
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, self.kind)?;
-        match (&self.namespace, &self.name) {
-            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
-            (None, Some(name)) => write!(f, " {name}"),
-            _ => Ok(()),
+        write!(f, "{} {}", self.verb, self.kind)?;
+        match &self.object {
+            Some(object) => write!(f, " {object}"),
+            None => Ok(()),
         }
     }
 }
 
-/// Why an answer is none, or not the one that was hoped for.
+/// Why an operation failed.
 #[derive(Clone, Debug, Snafu)]
-#[snafu(visibility(pub(super)))]
 pub enum Error {
     /// Certificate or key cannot be used.
     #[snafu(display("cannot use {what} to reach the API server: {reason}"))]
     Credentials {
-        /// Which.
+        /// Which of them.
         what: &'static str,
-        /// Why.
+        /// Never a part of a key.
         reason: String,
     },
     /// The API server was not reached, or the connection broke.
-    #[snafu(display("cannot {asked}: {source}"))]
+    #[snafu(display("cannot {operation}: {source}"))]
     Unreached {
         /// What was asked.
-        asked: Box<Asked>,
-        /// Why.
+        operation: Box<Operation>,
+        /// What the connection met with.
         #[snafu(source(from(Unreached, Box::new)))]
         source: Box<Unreached>,
     },
     /// The API server said no.
-    #[snafu(display("cannot {asked}: the API server says {code} {reason}: {words}"))]
+    #[snafu(display("cannot {operation}: the API server says {code}{}: {message}", match reason.as_str() {
+        "" => String::new(),
+        reason => format!(" {reason}"),
+    }))]
     Refused {
         /// What was asked.
-        asked: Box<Asked>,
+        operation: Box<Operation>,
         /// The HTTP status.
         code: u16,
-        /// Its reason in a word; may be empty.
+        /// The API server's reason in a word; may be empty.
         reason: String,
-        /// Its own words.
-        words: String,
+        /// In the API server's words, without what may be secret.
+        message: String,
         /// Whether the answer may be another one in a moment.
         passes: bool,
     },
-    /// The answer makes no sense.
-    #[snafu(display("cannot {asked}: the answer makes no sense: {reason}"))]
-    Garbled {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// Why.
-        reason: String,
-    },
     /// The API server does not know such objects.
-    #[snafu(display("cannot {asked}: the API server serves no {kind} in {api_version}{}", match waited {
+    #[snafu(display("cannot {operation}: the API server serves no {kind} in {api_version}{}", match waited {
         Some(waited) => format!(", not even {} s after its definition was made", waited.as_secs()),
         None => String::new(),
     }))]
     UnknownKind {
         /// What was asked.
-        asked: Box<Asked>,
+        operation: Box<Operation>,
         /// The kind.
         kind: String,
         /// Its group and version.
@@ -112,12 +107,12 @@ pub enum Error {
         /// How long it was waited for, where there is a definition.
         waited: Option<Duration>,
     },
-    /// An object that cannot be applied as it is.
-    #[snafu(display("cannot {asked}: {reason}"))]
-    Object {
+    /// An object that cannot be applied as it is, or an answer that cannot be read.
+    #[snafu(display("cannot {operation}: {reason}"))]
+    Invalid {
         /// What was asked.
-        asked: Box<Asked>,
-        /// What is wrong with it.
+        operation: Box<Operation>,
+        /// What is wrong, and where.
         reason: String,
     },
     /// What was waited for did not come.
@@ -125,7 +120,7 @@ pub enum Error {
     Deadline {
         /// What was waited for.
         what: String,
-        /// So long.
+        /// How long.
         after: Duration,
         /// What was seen last.
         last: String,
@@ -139,10 +134,7 @@ impl Error {
             Self::Unreached { source, .. } => source.may_pass(),
             Self::Refused { passes, .. } => *passes,
             Self::Deadline { .. } => true,
-            Self::Credentials { .. }
-            | Self::Garbled { .. }
-            | Self::UnknownKind { .. }
-            | Self::Object { .. } => false,
+            Self::Credentials { .. } | Self::UnknownKind { .. } | Self::Invalid { .. } => false,
         }
     }
 
@@ -154,29 +146,72 @@ impl Error {
         }
     }
 
-    /// Whether the object is not there.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }
 
-    /// From an answer that is no success.
-    pub(super) fn refused(asked: &Asked, code: u16, body: &[u8]) -> Self {
-        let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_no_status| Status {
-            message: plain_words(&String::from_utf8_lossy(body)),
-            ..Status::default()
-        });
+    pub(super) fn new(operation: &Operation, error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::refused(operation, *status),
+            kube::Error::BuildRequest(error) => Self::invalid(operation, error.to_string()),
+            kube::Error::SerdeError(error) => {
+                // The error's own words could repeat what is in a Secret.
+                let (class, line, column) = (error.classify(), error.line(), error.column());
+                let reason = format!("{class:?} error at line {line} column {column}");
+                Self::invalid(operation, format!("the answer cannot be read: {reason}"))
+            }
+            kube::Error::FromUtf8(_) => Self::invalid(operation, "the answer is not valid UTF-8"),
+            error => Self::Unreached {
+                operation: Box::new(operation.clone()),
+                source: Box::new(unreached(&error)),
+            },
+        }
+    }
+
+    pub(super) fn invalid(operation: &Operation, reason: impl Into<String>) -> Self {
+        Self::Invalid {
+            operation: Box::new(operation.clone()),
+            reason: reason.into(),
+        }
+    }
+
+    fn refused(operation: &Operation, mut status: Status) -> Self {
+        // kube's word for an answer that is only text.
+        if status.reason == "Failed to parse error data" {
+            status.reason.clear();
+            status.message = failed_checks_or_beginning(&status.message);
+        }
         Self::Refused {
-            asked: asked.boxed(),
-            code,
-            words: words(asked, code, &status),
-            passes: passes(code, &status),
+            operation: Box::new(operation.clone()),
+            code: status.code,
+            message: message(operation, &status),
+            passes: passes(&status),
             reason: status.reason,
         }
     }
 }
 
+/// `None` where the object, or its whole kind, is not there.
+pub(super) fn if_found<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Err(error) if error.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// What the connection met with, or the innermost words of the library, which say most.
+pub(super) fn unreached(error: &(dyn std::error::Error + 'static)) -> Unreached {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let own = chain
+        .clone()
+        .find_map(|error| error.downcast_ref::<Unreached>());
+    own.cloned().unwrap_or_else(|| Unreached::Broken {
+        reason: chain.last().unwrap_or(error).to_string(),
+    })
+}
+
 /// Of a list of checks those that failed, of any other text the beginning.
-fn plain_words(text: &str) -> String {
+fn failed_checks_or_beginning(text: &str) -> String {
     let failed: Vec<_> = text
         .lines()
         .filter(|line| line.starts_with("[-]"))
@@ -187,19 +222,19 @@ fn plain_words(text: &str) -> String {
     }
 }
 
-/// The server's words. Where it judges the content of a Secret it repeats what it does not like, so that only the
+/// The server's words. Where it validates the content of a Secret it repeats what it does not accept, so that only the
 /// fields are told.
-fn words(asked: &Asked, code: u16, status: &Status) -> String {
-    let judges_content = matches!(code, 400 | 413 | 415 | 422 | 500..);
+fn message(operation: &Operation, status: &Status) -> String {
+    let validates_content = matches!(status.code, 400 | 413 | 415 | 422 | 500..);
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    if code == 429 {
+    if status.code == 429 {
         // Which budget it is stands in a cause alone.
         let causes = causes.filter(|cause| cause.reason == "DisruptionBudget");
-        return causes.fold(status.message.clone(), |words, cause| {
-            words + " " + &cause.message
+        return causes.fold(status.message.clone(), |message, cause| {
+            message + " " + &cause.message
         });
     }
-    if asked.kind != "Secret" || !judges_content {
+    if !operation.may_tell_secrets() || !validates_content {
         return status.message.clone();
     }
     let fields: Vec<_> = causes.map(|cause| cause.field.as_str()).collect();
@@ -212,20 +247,20 @@ fn words(asked: &Asked, code: u16, status: &Status) -> String {
     }
 }
 
-fn passes(code: u16, status: &Status) -> bool {
-    let words = status.message.as_str();
-    match code {
+fn passes(status: &Status) -> bool {
+    let message = status.message.as_str();
+    match status.code {
         // Older servers say so of an object that does not fit its schema.
-        500 => !words.contains("failed to create typed patch object"),
+        500 => !message.contains("failed to create typed patch object"),
         408 | 425 | 429 | 500..=599 => true,
         // Another one was faster; a conflict of owners stays one.
-        409 => words.contains("the object has been modified"),
+        409 => message.contains("the object has been modified"),
         // A controller makes the service account of a new namespace a moment later.
-        403 => words.contains("error looking up service account"),
+        403 => message.contains("error looking up service account"),
         // The kind is in the discovery already, and not served yet by this API server.
         404 => {
-            words.contains("the server could not find the requested resource")
-                || words == "404 page not found"
+            message.contains("the server could not find the requested resource")
+                || message == "404 page not found"
         }
         _ => false,
     }
@@ -236,12 +271,13 @@ mod tests {
     use super::*;
 
     fn refused(kind: &str, code: u16, reason: &str, message: &str) -> Error {
-        let asked = Asked::of("apply", kind).named(Some("ns"), "it");
-        let body = serde_json::json!({
+        let operation = Operation::on("apply", kind, Some("ns"), "it");
+        let status = serde_json::json!({
             "kind": "Status", "code": code, "reason": reason, "message": message,
             "details": {"causes": [{"field": "data.password", "message": message}]},
         });
-        Error::refused(&asked, code, body.to_string().as_bytes())
+        let status = serde_json::from_value(status).unwrap();
+        Error::new(&operation, kube::Error::Api(status))
     }
 
     #[test]
@@ -251,10 +287,12 @@ mod tests {
             told,
             "cannot apply ConfigMap ns/it: the API server says 422 Invalid: data: no"
         );
-        let plain = Error::refused(&Asked::of("get", "/readyz"), 500, b"etcd failed\n");
+        // As kube tells of an answer that is not a Status.
+        let plain = Status::failure("etcd failed", "Failed to parse error data").with_code(500);
+        let plain = Error::refused(&Operation::new("get", "/readyz"), plain);
         assert_eq!(
             plain.to_string(),
-            "cannot get /readyz: the API server says 500 : etcd failed"
+            "cannot get /readyz: the API server says 500: etcd failed"
         );
     }
 

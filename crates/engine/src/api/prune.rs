@@ -6,20 +6,26 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
-use kube::core::DynamicObject;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Api, FIELD_MANAGER,
-    error::{Asked, Error},
+    discovery::path_segment,
+    error::{Error, Operation, if_found},
 };
 
 /// The label of objects that an addon made, with the addon's name.
 pub const ADDON: &str = "hatchery/addon";
 
-const LIST: &str = "/api/v1/namespaces/kube-system/configmaps/hatchery-addons";
+/// The ConfigMap that lists the objects of all addons.
+const LIST: &str = "hatchery-addons";
+const LIST_NAMESPACE: &str = "kube-system";
 
 /// Of these kinds nothing is removed.
 const KEPT: [&str; 4] = [
@@ -33,14 +39,14 @@ const KEPT: [&str; 4] = [
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
-    /// Of its kind.
+    /// For example `apps/v1`.
     pub api_version: String,
-    /// Such as `Deployment`.
+    /// For example `Deployment`.
     pub kind: String,
-    /// As the manifest says it.
+    /// As the manifest gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
+    /// The object's name.
     pub name: String,
 }
 
@@ -55,11 +61,15 @@ impl ObjectRef {
             name: object.metadata.name.clone()?,
         })
     }
+
+    fn operation(&self, verb: &'static str) -> Operation {
+        Operation::on(verb, &self.kind, self.namespace.as_deref(), &self.name)
+    }
 }
 
 /// Listed and not wanted. What controllers of an addon look after goes before these do.
-fn unwanted<'a>(listed: &'a Listed, wanted: &[ObjectRef]) -> Vec<&'a ObjectRef> {
-    let unwanted = listed.objects.iter().filter(|one| !wanted.contains(one));
+fn unwanted(listed: &BTreeSet<ObjectRef>, wanted: &[ObjectRef]) -> Vec<ObjectRef> {
+    let unwanted = listed.iter().filter(|one| !wanted.contains(one)).cloned();
     let (others, of_kubernetes): (Vec<_>, Vec<_>) = unwanted.partition(|one| {
         let group = one
             .api_version
@@ -70,13 +80,6 @@ fn unwanted<'a>(listed: &'a Listed, wanted: &[ObjectRef]) -> Vec<&'a ObjectRef> 
     [others, of_kubernetes].concat()
 }
 
-/// The list as it is stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Listed {
-    objects: BTreeSet<ObjectRef>,
-    exists: bool,
-}
-
 impl Api {
     /// Adds objects to the list that are about to be applied, so that none is forgotten when the run dies.
     ///
@@ -84,8 +87,8 @@ impl Api {
     /// When the API server cannot be asked or refuses.
     pub async fn list_addon_objects(&self, wanted: &[ObjectRef]) -> Result<(), Error> {
         let listed = self.addon_objects().await?;
-        let all: BTreeSet<_> = listed.objects.iter().chain(wanted).cloned().collect();
-        match listed.exists && all == listed.objects {
+        let all: BTreeSet<_> = listed.iter().flatten().chain(wanted).cloned().collect();
+        match listed.as_ref() == Some(&all) {
             true => Ok(()),
             false => self.write_addon_objects(&all).await,
         }
@@ -96,11 +99,11 @@ impl Api {
     /// # Errors
     /// When the API server cannot be asked.
     pub async fn would_prune_addons(&self, wanted: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
-        let listed = self.addon_objects().await?;
+        let listed = self.addon_objects().await?.unwrap_or_default();
         let mut gone = Vec::new();
         for object in unwanted(&listed, wanted) {
-            if self.removable(object, wanted).await?.is_some() {
-                gone.push(object.clone());
+            if self.removable(&object, wanted).await?.is_some() {
+                gone.push(object);
             }
         }
         Ok(gone)
@@ -112,39 +115,36 @@ impl Api {
     /// When the API server cannot be asked or refuses: the first reason, after all others were tried. What could not be
     /// removed stays listed.
     pub async fn prune_addons(&self, wanted: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
-        let listed = self.addon_objects().await?;
+        let listed = self.addon_objects().await?.unwrap_or_default();
         let mut left: BTreeSet<_> = wanted.iter().cloned().collect();
         let (mut gone, mut failed) = (Vec::new(), None);
         for object in unwanted(&listed, wanted) {
-            let removed = match self.removable(object, wanted).await {
+            let removed = match self.removable(&object, wanted).await {
                 Ok(None) => continue,
-                Ok(Some(path)) => self.remove_object(object, &path).await,
+                Ok(Some(objects)) => self.remove(&object, &objects).await,
                 Err(error) => Err(error),
             };
             match removed {
-                Ok(()) => gone.push(object.clone()),
+                Ok(()) => gone.push(object),
                 Err(error) => {
-                    left.insert(object.clone());
+                    left.insert(object);
                     failed.get_or_insert(error);
                 }
             }
         }
-        if left != listed.objects {
+        if left != listed {
             self.write_addon_objects(&left).await?;
         }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(gone),
-        }
+        failed.map_or(Ok(gone), Err)
     }
 
-    /// The path of an object that is there, bears our label, may be removed and is not a wanted one in other words: of another
-    /// version of its kind, or with the namespace that it has anyway.
+    /// Where an object is reached that is there, bears our label, may be removed and is not a wanted one in other words: of
+    /// another version of its kind, or with the namespace that it has anyway.
     async fn removable(
         &self,
         object: &ObjectRef,
         wanted: &[ObjectRef],
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<kube::Api<DynamicObject>>, Error> {
         if KEPT.contains(&object.kind.as_str()) {
             return Ok(None);
         }
@@ -160,55 +160,47 @@ impl Api {
         if wanted.iter().any(is_same) {
             return Ok(None);
         }
-        let path = kind.path(namespace, &object.name);
-        let asked = Asked::of("get", object.kind.as_str()).named(namespace, &object.name);
-        let found: Option<Value> = self.find(&asked, &path).await?;
-        let label = found.map(|found| found["metadata"]["labels"][ADDON].is_string());
-        Ok((label == Some(true)).then_some(path))
+        let objects = kind.objects(self.client(), namespace);
+        let (operation, name) = (object.operation("get"), path_segment(&object.name));
+        let found = self.request(&operation, || objects.get_metadata(&name));
+        let is_ours =
+            if_found(found.await)?.is_some_and(|found| found.labels().contains_key(ADDON));
+        Ok(is_ours.then_some(objects))
     }
 
-    async fn remove_object(&self, object: &ObjectRef, path: &str) -> Result<(), Error> {
-        let asked = Asked::of("delete", object.kind.as_str())
-            .named(object.namespace.as_deref(), &object.name);
-        let path = format!("{path}?propagationPolicy=Background");
-        let removed = self
-            .insist(async || self.ask(&asked, Method::DELETE, &path, None).await)
-            .await;
-        match removed {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+    async fn remove(
+        &self,
+        object: &ObjectRef,
+        objects: &kube::Api<DynamicObject>,
+    ) -> Result<(), Error> {
+        let (operation, name) = (object.operation("delete"), path_segment(&object.name));
+        let parameters = DeleteParams::background();
+        let removed = self.request(&operation, || objects.delete(&name, &parameters));
+        if_found(removed.await).map(drop)
     }
 
-    async fn addon_objects(&self) -> Result<Listed, Error> {
-        let asked = Asked::of("get", "ConfigMap").named(Some("kube-system"), "hatchery-addons");
-        let Some(found) = self.find::<Value>(&asked, LIST).await? else {
-            return Ok(Listed::default());
-        };
-        let text = found["data"]["objects"].as_str().unwrap_or("[]");
-        // One that somebody spoiled is written anew.
-        let objects = serde_json::from_str(text).unwrap_or_default();
-        Ok(Listed {
-            objects,
-            exists: true,
-        })
+    /// The list, where there is one. One that somebody spoiled is empty, and written anew.
+    async fn addon_objects(&self) -> Result<Option<BTreeSet<ObjectRef>>, Error> {
+        let operation = Operation::on("get", "ConfigMap", Some(LIST_NAMESPACE), LIST);
+        let maps = kube::Api::<ConfigMap>::namespaced(self.client(), LIST_NAMESPACE);
+        let map = if_found(self.request(&operation, || maps.get(LIST)).await)?;
+        Ok(map.map(|map| {
+            let text = map.data.unwrap_or_default().remove("objects");
+            serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default()
+        }))
     }
 
     async fn write_addon_objects(&self, objects: &BTreeSet<ObjectRef>) -> Result<(), Error> {
-        let asked = Asked::of("apply", "ConfigMap").named(Some("kube-system"), "hatchery-addons");
-        let text = serde_json::to_string(objects).unwrap_or_default();
-        let map = json!({
+        let operation = Operation::on("apply", "ConfigMap", Some(LIST_NAMESPACE), LIST);
+        let maps = kube::Api::<ConfigMap>::namespaced(self.client(), LIST_NAMESPACE);
+        let map = Patch::Apply(json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": "hatchery-addons", "namespace": "kube-system"},
-            "data": {"objects": text},
-        });
-        let path = format!("{LIST}?fieldManager={FIELD_MANAGER}&force=true");
-        let map = map.to_string().into_bytes();
-        let written = self.insist(async || {
-            let content = ("application/apply-patch+yaml", map.clone());
-            self.ask(&asked, Method::PATCH, &path, Some(content)).await
-        });
+            "metadata": {"name": LIST, "namespace": LIST_NAMESPACE},
+            "data": {"objects": json!(objects).to_string()},
+        }));
+        let parameters = PatchParams::apply(FIELD_MANAGER).force();
+        let written = self.request(&operation, || maps.patch(LIST, &parameters, &map));
         written.await.map(drop)
     }
 }

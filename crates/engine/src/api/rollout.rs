@@ -1,11 +1,27 @@
-//! Whether a workload runs everywhere as it was applied last, judged from what the API server says of it.
+//! Whether a workload runs everywhere as it was applied last, judged from what its controller and its pods say.
 
 use std::fmt;
 
-use serde_json::Value;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{DaemonSet, Deployment, StatefulSet},
+        core::v1::Pod,
+    },
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+    jiff::{SignedDuration, Timestamp},
+};
+use kube::{Resource, api::ListParams, core::Selector};
+use serde::de::DeserializeOwned;
 
-use super::kinds::escaped;
+use super::{
+    Api,
+    discovery::path_segment,
+    error::{Error, Operation, if_found},
+};
+
+/// How long a container that ended before has to run until it is taken for good.
+const SETTLED: SignedDuration = SignedDuration::from_secs(10);
 
 /// A kind of workload that is rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,47 +40,6 @@ impl Workload {
         let all = [Self::Deployment, Self::DaemonSet, Self::StatefulSet];
         all.into_iter().find(|one| one.to_string() == kind)
     }
-
-    /// The word in paths.
-    pub(super) fn plural(self) -> &'static str {
-        match self {
-            Self::Deployment => "deployments",
-            Self::DaemonSet => "daemonsets",
-            Self::StatefulSet => "statefulsets",
-        }
-    }
-
-    /// `Ok` when it runs as applied, otherwise what is missing. `absent` of its pods are on nodes that are away, and not
-    /// waited for.
-    pub(super) fn check(self, object: &Value, absent: usize) -> Result<(), String> {
-        let (spec, status) = (&object["spec"], &object["status"]);
-        let generation = number(&object["metadata"]["generation"]);
-        if number(&status["observedGeneration"]) < generation {
-            return Err("its controller has not seen it yet".into());
-        }
-        match self {
-            Self::Deployment => deployment(spec, status, absent),
-            Self::DaemonSet => daemon_set(spec, status, absent),
-            Self::StatefulSet => stateful_set(spec, status, absent),
-        }
-    }
-}
-
-impl Workload {
-    /// Takes so many pods from those that are said to be available.
-    pub(super) fn discount(self, object: &mut Value, pods: usize) {
-        let fields: &[&str] = match self {
-            Self::Deployment => &["availableReplicas"],
-            Self::DaemonSet => &["numberAvailable"],
-            Self::StatefulSet => &["readyReplicas", "availableReplicas"],
-        };
-        for field in fields {
-            let said = &mut object["status"][field];
-            if let (Some(count), true) = (said.as_i64(), pods > 0) {
-                *said = without(count, pods).into();
-            }
-        }
-    }
 }
 
 impl fmt::Display for Workload {
@@ -73,263 +48,233 @@ impl fmt::Display for Workload {
     }
 }
 
-fn number(value: &Value) -> i64 {
-    value.as_i64().unwrap_or(0)
+/// What a workload's controller says of its pods.
+#[derive(Default)]
+struct Rollout {
+    metadata: ObjectMeta,
+    selector: LabelSelector,
+    observed_generation: i64,
+    /// Pods as they were applied last, and how many of them there have to be.
+    updated: (i32, i32),
+    /// Pods as they were before.
+    old: i32,
+    /// Pods that serve, and how many of them there have to be.
+    serving: (i32, i32),
+    /// How the controller calls those.
+    serving_word: &'static str,
+    /// Whether each node has its pod, so that one on a node that is away may be an old one.
+    is_per_node: bool,
+    /// Why the controller does not go on.
+    problem: Option<String>,
 }
 
-fn at_least(have: i64, want: i64, what: &str) -> Result<(), String> {
-    match have >= want {
-        true => Ok(()),
-        false => Err(format!("{have} of {want} {what}")),
+impl Rollout {
+    /// What is missing, if anything. Not waited for are `away` pods, on nodes that are not there, and the `unsettled` do
+    /// not count as serving.
+    fn check(&self, away: i32, unsettled: i32) -> Result<(), String> {
+        if self.observed_generation < self.metadata.generation.unwrap_or(0) {
+            return Err("its controller has not seen it yet".into());
+        }
+        let at_least = |have: i32, want: i32, what: &str| match have >= want {
+            true => Ok(()),
+            false => Err(format!("{have} of {want} pods are {what}")),
+        };
+        let ((updated, all), (serving, wanted)) = (self.updated, self.serving);
+        let all = if self.is_per_node { all - away } else { all };
+        at_least(updated, all, "new")
+            .and_then(|()| match self.old {
+                ..=0 => Ok(()),
+                old => Err(format!("{old} old pods are still there")),
+            })
+            .and_then(|()| {
+                let serving = (serving - unsettled).max(0);
+                at_least(serving, (wanted - away).max(0), self.serving_word)
+            })
+            .map_err(|missing| match &self.problem {
+                Some(problem) => format!("{missing}; {problem}"),
+                None => missing,
+            })
     }
 }
 
-fn deployment(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
-    let wanted = spec["replicas"].as_i64().unwrap_or(1);
-    let updated = number(&status["updatedReplicas"]);
-    let old = number(&status["replicas"]) - updated;
-    let judged = at_least(updated, wanted, "pods are new")
-        .and_then(|()| match old > 0 {
-            true => Err(format!("{old} old pods are still there")),
-            false => Ok(()),
-        })
-        .and_then(|()| {
-            let available = number(&status["availableReplicas"]);
-            at_least(available, without(wanted, absent), "pods are available")
+impl From<Deployment> for Rollout {
+    fn from(deployment: Deployment) -> Self {
+        let spec = deployment.spec;
+        let status = deployment.status.unwrap_or_default();
+        let wanted = spec.replicas.unwrap_or(1);
+        let updated = status.updated_replicas.unwrap_or(0);
+        let mut conditions = status.conditions.into_iter().flatten();
+        let bad = conditions.find(|one| {
+            let said = (one.type_.as_deref(), one.status.as_deref());
+            matches!(
+                said,
+                (Some("ReplicaFailure"), Some("True")) | (Some("Progressing"), Some("False"))
+            )
         });
-    // Why it does not go on is in its conditions.
-    judged.map_err(|missing| match trouble(status) {
-        Some(trouble) => format!("{missing}; {trouble}"),
-        None => missing,
+        Self {
+            metadata: deployment.metadata,
+            selector: spec.selector,
+            observed_generation: status.observed_generation.unwrap_or(0),
+            updated: (updated, wanted),
+            old: status.replicas.unwrap_or(0) - updated,
+            serving: (status.available_replicas.unwrap_or(0), wanted),
+            serving_word: "available",
+            problem: bad.and_then(|condition| condition.message),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<DaemonSet> for Rollout {
+    fn from(daemon_set: DaemonSet) -> Self {
+        let spec = daemon_set.spec;
+        let status = daemon_set.status.unwrap_or_default();
+        let wanted = status.desired_number_scheduled;
+        let strategy = spec.update_strategy.unwrap_or_default();
+        let updated = match strategy.type_.as_deref() {
+            // One that is updated by hand may stay old.
+            Some("OnDelete") => (0, 0),
+            _ => (status.updated_number_scheduled.unwrap_or(0), wanted),
+        };
+        Self {
+            metadata: daemon_set.metadata,
+            selector: spec.selector,
+            observed_generation: status.observed_generation.unwrap_or(0),
+            updated,
+            serving: (status.number_available.unwrap_or(0), wanted),
+            serving_word: "available",
+            is_per_node: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<StatefulSet> for Rollout {
+    fn from(set: StatefulSet) -> Self {
+        let spec = set.spec;
+        let status = set.status.unwrap_or_default();
+        let wanted = spec.replicas.unwrap_or(1);
+        let strategy = spec.update_strategy.unwrap_or_default();
+        let rolling = strategy.rolling_update.unwrap_or_default();
+        let kept = rolling.partition.unwrap_or(0);
+        let is_new = status.update_revision == status.current_revision;
+        let updated = match strategy.type_.as_deref() {
+            Some("OnDelete") => (0, 0),
+            _ if kept == 0 && is_new => (0, 0),
+            _ => (status.updated_replicas.unwrap_or(0), (wanted - kept).max(0)),
+        };
+        Self {
+            metadata: set.metadata,
+            selector: spec.selector,
+            observed_generation: status.observed_generation.unwrap_or(0),
+            updated,
+            serving: (status.ready_replicas.unwrap_or(0), wanted),
+            serving_word: "ready",
+            ..Self::default()
+        }
+    }
+}
+
+impl Api {
+    /// Asks once: what is missing until a workload runs everywhere as it was applied last, if anything.
+    pub(super) async fn not_rolled_out(
+        &self,
+        workload: Workload,
+        namespace: &str,
+        name: &str,
+        away: &[String],
+    ) -> Result<Option<String>, Error> {
+        let found = match workload {
+            Workload::Deployment => self.rollout::<Deployment>(namespace, name).await,
+            Workload::DaemonSet => self.rollout::<DaemonSet>(namespace, name).await,
+            Workload::StatefulSet => self.rollout::<StatefulSet>(namespace, name).await,
+        };
+        let Some(rollout) = if_found(found)? else {
+            return Ok(Some(format!("{workload} {namespace}/{name} is not there")));
+        };
+        let (mut checked, mut pods_away) = (rollout.check(0, 0), 0);
+        if checked.is_err() {
+            pods_away = self.pods_away(&rollout, away).await?;
+            checked = rollout.check(pods_away, 0);
+        }
+        if checked.is_ok() {
+            // One that ends again and again counts as available each time that it begins.
+            let pods = self.pods_of(&rollout).await?;
+            checked = rollout.check(pods_away, unsettled(&pods, Timestamp::now()));
+        }
+        let missing = checked.err();
+        Ok(missing.map(|missing| format!("{workload} {namespace}/{name}: {missing}")))
+    }
+
+    async fn rollout<K>(&self, namespace: &str, name: &str) -> Result<Rollout, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Into<Rollout>,
+    {
+        let operation = Operation::on("get", &K::kind(&()), Some(namespace), name);
+        let workloads = kube::Api::<K>::namespaced(self.client(), &path_segment(namespace));
+        let name = path_segment(name);
+        let workload = self.request_once(&operation, workloads.get(&name));
+        workload.await.map(Into::into)
+    }
+
+    /// How many pods of a workload are on nodes that are not ready or known to be away.
+    async fn pods_away(&self, rollout: &Rollout, away: &[String]) -> Result<i32, Error> {
+        let nodes = self.recent_nodes().await?;
+        let lost: Vec<&str> = nodes
+            .iter()
+            .filter(|node| !node.is_ready() || away.contains(&node.name))
+            .map(|node| node.name.as_str())
+            .collect();
+        if lost.is_empty() {
+            return Ok(0);
+        }
+        Ok(pods_on(&self.pods_of(rollout).await?, &lost))
+    }
+
+    async fn pods_of(&self, rollout: &Rollout) -> Result<Vec<Pod>, Error> {
+        let operation = Operation::new("list", "Pod");
+        let selector = Selector::try_from(rollout.selector.clone());
+        let selector = selector.map_err(|error| Error::invalid(&operation, error.to_string()))?;
+        let namespace = rollout.metadata.namespace.as_deref();
+        let pods = kube::Api::<Pod>::namespaced(self.client(), namespace.unwrap_or("default"));
+        let parameters = ListParams::default().labels_from(&selector);
+        let listed = self.request_once(&operation, pods.list(&parameters));
+        Ok(listed.await?.items)
+    }
+}
+
+fn count(pods: &[Pod], counts: impl Fn(&Pod) -> bool) -> i32 {
+    let number = pods.iter().filter(|pod| counts(pod)).count();
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// How many of the pods are on these nodes. Those that are to go are not counted by their controllers either.
+fn pods_on(pods: &[Pod], nodes: &[&str]) -> i32 {
+    count(pods, |pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        pod.metadata.deletion_timestamp.is_none() && node.is_some_and(|node| nodes.contains(&node))
     })
 }
 
-fn without(wanted: i64, absent: usize) -> i64 {
-    wanted.saturating_sub_unsigned(absent as u64).max(0)
-}
-
-/// Where the pods of a workload are listed.
-pub(super) fn pods_path(workload: &Value) -> String {
-    let namespace = workload["metadata"]["namespace"].as_str();
-    let labels = workload["spec"]["selector"]["matchLabels"].as_object();
-    let labels: Vec<_> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    format!(
-        "/api/v1/namespaces/{}/pods?labelSelector={}",
-        escaped(namespace.unwrap_or("default")),
-        escaped(&labels.join(","))
-    )
-}
-
-/// How many of the listed pods are on these nodes. Those that are to go are not counted by their controllers either.
-pub(super) fn pods_on(pods: &Value, nodes: &[&str]) -> usize {
-    let pods = pods["items"].as_array().into_iter().flatten();
-    let is_there = |pod: &&Value| {
-        let node = pod["spec"]["nodeName"].as_str();
-        pod["metadata"]["deletionTimestamp"].is_null()
-            && node.is_some_and(|node| nodes.contains(&node))
-    };
-    pods.filter(is_there).count()
-}
-
-/// How long a container that ended before has to run until it is taken for good.
-const SETTLED: time::Duration = time::Duration::seconds(10);
-
-/// How many of the listed pods have a container that was started again a moment ago. Clocks may differ a little.
-pub(super) fn unsettled(pods: &Value, now: OffsetDateTime) -> usize {
-    let pods = pods["items"].as_array().into_iter().flatten();
-    let is_unsettled = |pod: &&Value| {
-        let containers = pod["status"]["containerStatuses"].as_array();
-        let mut containers = containers.into_iter().flatten();
-        containers.any(|container| {
-            let started = container["state"]["running"]["startedAt"].as_str();
-            let started = started.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
-            number(&container["restartCount"]) > 0
-                && started.is_some_and(|started| (now - started).abs() < SETTLED)
+/// How many of the pods have a container that was started again a moment ago. Clocks may differ a little.
+fn unsettled(pods: &[Pod], now: Timestamp) -> i32 {
+    count(pods, |pod| {
+        let containers = pod
+            .status
+            .iter()
+            .flat_map(|status| &status.container_statuses);
+        containers.flatten().any(|container| {
+            let running = container
+                .state
+                .as_ref()
+                .and_then(|state| state.running.as_ref());
+            let started = running.and_then(|running| running.started_at.as_ref());
+            container.restart_count > 0
+                && started.is_some_and(|started| now.duration_since(started.0).abs() < SETTLED)
         })
-    };
-    pods.filter(is_unsettled).count()
-}
-
-fn trouble(status: &Value) -> Option<&str> {
-    let conditions = status["conditions"].as_array()?;
-    let bad = conditions.iter().find(|condition| {
-        let word = |field: &str| condition[field].as_str().unwrap_or_default();
-        matches!(
-            (word("type"), word("status")),
-            ("ReplicaFailure", "True") | ("Progressing", "False")
-        )
-    })?;
-    bad["message"].as_str()
-}
-
-fn daemon_set(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
-    let wanted = without(number(&status["desiredNumberScheduled"]), absent);
-    // One that is updated by hand may stay old.
-    if spec["updateStrategy"]["type"] != "OnDelete" {
-        let updated = number(&status["updatedNumberScheduled"]);
-        at_least(updated, wanted, "pods are new")?;
-    }
-    at_least(
-        number(&status["numberAvailable"]),
-        wanted,
-        "pods are available",
-    )
-}
-
-fn stateful_set(spec: &Value, status: &Value, absent: usize) -> Result<(), String> {
-    let wanted = spec["replicas"].as_i64().unwrap_or(1);
-    let strategy = &spec["updateStrategy"];
-    if strategy["type"] != "OnDelete" {
-        let kept = number(&strategy["rollingUpdate"]["partition"]);
-        let is_new = status["updateRevision"] == status["currentRevision"];
-        if kept > 0 || !is_new {
-            let updated = number(&status["updatedReplicas"]);
-            at_least(updated, (wanted - kept).max(0), "pods are new")?;
-        }
-    }
-    let ready = number(&status["readyReplicas"]);
-    at_least(ready, without(wanted, absent), "pods are ready")
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn check(kind: Workload, spec: &Value, status: &Value) -> String {
-        let object = json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
-        kind.check(&object, 0)
-            .err()
-            .unwrap_or_else(|| "done".into())
-    }
-
-    #[test]
-    fn a_pod_that_has_just_been_started_again_is_not_settled() {
-        let now = OffsetDateTime::UNIX_EPOCH + time::Duration::days(20_000);
-        let pod = |restarts: i64, seconds: i64| {
-            let started = now - time::Duration::seconds(seconds);
-            let started = started.format(&Rfc3339).unwrap();
-            json!({"status": {"containerStatuses": [
-                {"restartCount": restarts, "state": {"running": {"startedAt": started}}},
-            ]}})
-        };
-        let waiting = json!({"status": {"containerStatuses": [
-            {"restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
-        ]}});
-        let count = |pods: &[Value]| unsettled(&json!({"items": pods}), now);
-        assert_eq!(count(&[pod(0, 1), pod(3, 60), waiting, json!({})]), 0);
-        assert_eq!(count(&[pod(1, 1), pod(2, 9), pod(1, -3)]), 3);
-
-        let mut web = json!({
-            "spec": {"replicas": 1},
-            "status": {"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1},
-        });
-        Workload::Deployment.discount(&mut web, 0);
-        assert_eq!(Workload::Deployment.check(&web, 0), Ok(()));
-        Workload::Deployment.discount(&mut web, 1);
-        let missing = Workload::Deployment.check(&web, 0).unwrap_err();
-        assert_eq!(missing, "0 of 1 pods are available");
-    }
-
-    #[test]
-    fn a_deployment() {
-        let of = |status: Value| check(Workload::Deployment, &json!({"replicas": 3}), &status);
-        assert_eq!(
-            of(json!({"observedGeneration": 1})),
-            "its controller has not seen it yet"
-        );
-        assert_eq!(
-            of(json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 3})),
-            "1 of 3 pods are new"
-        );
-        assert_eq!(
-            of(json!({"observedGeneration": 2, "updatedReplicas": 3, "replicas": 4})),
-            "1 old pods are still there"
-        );
-        assert_eq!(
-            of(json!({
-                "observedGeneration": 2, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 2,
-                "conditions": [{"type": "Available", "status": "False", "message": "no"},
-                    {"type": "ReplicaFailure", "status": "True", "message": "quota exceeded"}],
-            })),
-            "2 of 3 pods are available; quota exceeded"
-        );
-        let done = json!({"observedGeneration": 2, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 3});
-        assert_eq!(of(done), "done");
-    }
-
-    #[test]
-    fn a_daemon_set() {
-        let of = |spec: Value, status: Value| check(Workload::DaemonSet, &spec, &status);
-        let status = json!({
-            "observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 2, "numberAvailable": 3,
-        });
-        assert_eq!(of(json!({}), status.clone()), "2 of 3 pods are new");
-        let by_hand = json!({"updateStrategy": {"type": "OnDelete"}});
-        assert_eq!(of(by_hand, status), "done");
-        let none = json!({"observedGeneration": 2, "desiredNumberScheduled": 0});
-        assert_eq!(of(json!({}), none), "done");
-    }
-
-    #[test]
-    fn nobody_waits_for_pods_on_nodes_that_are_away() {
-        let of = |kind: Workload, absent, status: Value| {
-            let object = json!({"spec": {"replicas": 2}, "status": status});
-            kind.check(&object, absent).is_ok()
-        };
-        let each =
-            json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 2});
-        assert!(!of(Workload::DaemonSet, 0, each.clone()));
-        assert!(of(Workload::DaemonSet, 1, each.clone()));
-        let fewer =
-            json!({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 1});
-        assert!(!of(Workload::DaemonSet, 1, fewer));
-        let some = json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});
-        assert!(!of(Workload::Deployment, 0, some.clone()));
-        assert!(of(Workload::Deployment, 1, some));
-        let none = json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 0});
-        assert!(!of(Workload::Deployment, 1, none));
-    }
-
-    #[test]
-    fn its_pods_are_found_by_label_and_node() {
-        let workload = json!({
-            "metadata": {"namespace": "web"},
-            "spec": {"selector": {"matchLabels": {"app": "front", "tier": "a b"}}},
-        });
-        assert_eq!(
-            pods_path(&workload),
-            "/api/v1/namespaces/web/pods?labelSelector=app%3Dfront%2Ctier%3Da%20b"
-        );
-        let pods = json!({"items": [
-            {"spec": {"nodeName": "w0"}},
-            {"spec": {"nodeName": "w1"}},
-            {"spec": {"nodeName": "w1"}, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
-            {"spec": {}},
-        ]});
-        assert_eq!(pods_on(&pods, &["w1", "w2"]), 1);
-    }
-
-    #[test]
-    fn a_stateful_set() {
-        let of = |spec: Value, status: Value| check(Workload::StatefulSet, &spec, &status);
-        let status = json!({
-            "observedGeneration": 2, "readyReplicas": 2, "updatedReplicas": 1,
-            "currentRevision": "a", "updateRevision": "b",
-        });
-        assert_eq!(
-            of(json!({"replicas": 2}), status.clone()),
-            "1 of 2 pods are new"
-        );
-        let partition =
-            json!({"replicas": 2, "updateStrategy": {"rollingUpdate": {"partition": 1}}});
-        assert_eq!(of(partition, status), "done");
-        let fresh = json!({"observedGeneration": 2, "readyReplicas": 1, "currentRevision": "a", "updateRevision": "a"});
-        assert_eq!(of(json!({"replicas": 2}), fresh), "1 of 2 pods are ready");
-    }
-}
+mod tests;

@@ -4,53 +4,49 @@
 
 use std::time::Duration;
 
-use http::Method;
-use serde_json::Value;
-use time::OffsetDateTime;
+use http::Request;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Api, Node, Pace, Workload,
-    error::{Asked, Error},
-    kinds::escaped,
-    node, rollout,
-    troubles::Pods,
+    Api, Node, Workload,
+    backoff::Pauses,
+    error::{Error, Operation},
+    pod_problems::PodSelection,
 };
 use crate::name_list::NameList;
 
-/// Hears how far it is, in words, whenever that changes.
-pub type Watch<'a> = &'a (dyn Fn(&str) + Send + Sync);
+/// Called with what is still missing, in words, whenever that changes.
+pub type OnProgress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// So long all may be as usual; then, and every so often, pods are asked what keeps them.
 const PODS: Duration = Duration::from_secs(5);
-
-/// What a look found.
-enum Look {
-    Done,
-    /// In words, what is missing.
-    Missing(String),
-}
 
 impl Api {
     /// Waits until the API server says that it is ready.
     ///
     /// # Errors
     /// At the deadline, and at once for what does not pass by waiting.
-    pub async fn ready(&self, deadline: Duration, watch: Watch<'_>) -> Result<(), Error> {
-        let asked = Asked::of("get", "/readyz");
+    pub async fn ready(
+        &self,
+        deadline: Duration,
+        on_progress: OnProgress<'_>,
+    ) -> Result<(), Error> {
+        let operation = Operation::new("get", "/readyz");
         let look = async || {
-            let body = self.ask(&asked, Method::GET, "/readyz", None).await;
-            match body {
-                Ok(_) => Ok(Look::Done),
-                // Its words are a list of checks, one on each line.
-                Err(Error::Refused { words, .. }) if words.contains("[-]") => {
-                    Ok(Look::Missing(failed_checks(&words)))
+            let request = Request::get("/readyz").body(Vec::new());
+            let request = request.map_err(kube::Error::HttpError);
+            let answer = async { self.client.request_text(request?).await };
+            match self.request_once(&operation, answer).await {
+                Ok(_) => Ok(None),
+                // A list of checks, one on each line.
+                Err(Error::Refused { message, .. }) if message.contains("[-]") => {
+                    Ok(Some(failed_checks(&message)))
                 }
                 Err(error) => Err(error),
             }
         };
         let what = "the API server to be ready";
-        self.wait(what, deadline, watch, None, look).await
+        self.wait(what, deadline, on_progress, None, look).await
     }
 
     /// Waits until a node is there and ready. Any number may be waited for at the same time.
@@ -61,15 +57,13 @@ impl Api {
         &self,
         name: &str,
         deadline: Duration,
-        watch: Watch<'_>,
+        on_progress: OnProgress<'_>,
     ) -> Result<(), Error> {
-        let look = async || {
-            let nodes = self.recent_nodes().await?;
-            Ok(readiness(name, &nodes))
-        };
+        let look = async || Ok(unreadiness(name, &self.recent_nodes().await?));
         let what = format!("node {name} to be Ready");
-        let pods = Pods::on_node(name);
-        self.wait(&what, deadline, watch, Some(&pods), look).await
+        let pods = PodSelection::on_node(name);
+        self.wait(&what, deadline, on_progress, Some(&pods), look)
+            .await
     }
 
     /// Waits until a workload runs everywhere as it was applied last. Its pods on nodes that are not ready, or that are
@@ -84,109 +78,56 @@ impl Api {
         name: &str,
         away: &[String],
         deadline: Duration,
-        watch: Watch<'_>,
+        on_progress: OnProgress<'_>,
     ) -> Result<(), Error> {
-        let asked = Asked::of("get", workload.to_string()).named(Some(namespace), name);
-        let path = format!(
-            "/apis/apps/v1/namespaces/{}/{}/{}",
-            escaped(namespace),
-            workload.plural(),
-            escaped(name)
-        );
-        let called = format!("{workload} {namespace}/{name}");
-        let look = async || match self.ask(&asked, Method::GET, &path, None).await {
-            Ok(body) => {
-                let mut object: Value = super::client::read(&asked, &body)?;
-                let mut absent = 0;
-                let mut checked = workload.check(&object, absent);
-                if checked.is_err() {
-                    absent = self.pods_away(&object, away).await?;
-                    checked = workload.check(&object, absent);
-                }
-                if checked.is_ok() {
-                    // One that ends again and again counts as available each time that it begins.
-                    let unsettled = self.unsettled_pods(&object).await?;
-                    workload.discount(&mut object, unsettled);
-                    checked = workload.check(&object, absent);
-                }
-                Ok(match checked {
-                    Ok(()) => Look::Done,
-                    Err(missing) => Look::Missing(format!("{called}: {missing}")),
-                })
-            }
-            Err(error) if error.is_not_found() => {
-                Ok(Look::Missing(format!("{called} is not there")))
-            }
-            Err(error) => Err(error),
-        };
-        let what = format!("{called} to be rolled out");
-        let pods = Pods::named(namespace, name);
-        self.wait(&what, deadline, watch, Some(&pods), look).await
+        let look = async || self.not_rolled_out(workload, namespace, name, away).await;
+        let what = format!("{workload} {namespace}/{name} to be rolled out");
+        let pods = PodSelection::made_by(namespace, name);
+        self.wait(&what, deadline, on_progress, Some(&pods), look)
+            .await
     }
 
-    /// How many pods of a workload are on nodes that are not ready or known to be away.
-    async fn pods_away(&self, workload: &Value, away: &[String]) -> Result<usize, Error> {
-        let nodes = self.recent_nodes().await?;
-        let lost: Vec<&str> = nodes
-            .iter()
-            .filter(|node| !node.is_ready() || away.contains(&node.name))
-            .map(|node| node.name.as_str())
-            .collect();
-        if lost.is_empty() {
-            return Ok(0);
-        }
-        Ok(rollout::pods_on(&self.pods_of(workload).await?, &lost))
-    }
-
-    async fn unsettled_pods(&self, workload: &Value) -> Result<usize, Error> {
-        let pods = self.pods_of(workload).await?;
-        Ok(rollout::unsettled(&pods, OffsetDateTime::now_utc()))
-    }
-
-    async fn pods_of(&self, workload: &Value) -> Result<Value, Error> {
-        let asked = Asked::of("list", "Pod");
-        let path = rollout::pods_path(workload);
-        let body = self.ask(&asked, Method::GET, &path, None).await?;
-        super::client::read(&asked, &body)
-    }
-
-    /// `pods`: those that may be the reason when they do not run.
-    async fn wait(
+    /// Looks until nothing is missing. `pods`: those that may be the reason when they do not run.
+    async fn wait<F>(
         &self,
         what: &str,
         deadline: Duration,
-        watch: Watch<'_>,
-        pods: Option<&Pods>,
-        look: impl AsyncFn() -> Result<Look, Error>,
-    ) -> Result<(), Error> {
-        let mut pace = Pace::new(deadline);
+        on_progress: OnProgress<'_>,
+        pods: Option<&PodSelection>,
+        look: impl Fn() -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<Option<String>, Error>>,
+    {
+        let mut pauses = Pauses::new(deadline);
         let mut last = String::from("no answer yet");
         let mut next_question = Instant::now() + PODS;
-        let mut troubles = String::new();
+        let mut problems = String::new();
         loop {
             // The last look begins at the deadline, and may take a moment.
-            let limit = pace.left().max(Duration::from_secs(1));
+            let limit = pauses.left().max(Duration::from_secs(1));
             let missing = match timeout(limit, look()).await {
-                Ok(Ok(Look::Done)) => return Ok(()),
-                Ok(Ok(Look::Missing(missing))) => {
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Ok(Some(missing))) => {
                     if let Some(pods) = pods
-                        && (Instant::now() >= next_question || pace.left().is_zero())
+                        && (Instant::now() >= next_question || pauses.left().is_zero())
                     {
-                        let told = timeout(PODS, self.troubles(pods)).await.unwrap_or_default();
-                        troubles = told.iter().map(|one| format!("; {one}")).collect();
+                        let found = timeout(PODS, self.pod_problems(pods)).await;
+                        let found = found.unwrap_or_default().into_iter();
+                        problems = found.map(|one| format!("; {one}")).collect();
                         next_question = Instant::now() + PODS;
                     }
-                    missing + &troubles
+                    missing + &problems
                 }
                 Ok(Err(error)) if error.may_pass() => error.to_string(),
                 Ok(Err(error)) => return Err(error),
                 Err(_late) => last.clone(),
             };
             if missing != last {
-                watch(&missing);
+                on_progress(&missing);
                 last = missing;
             }
-            if !pace.rest().await {
+            if !pauses.pause().await {
                 return Err(Error::Deadline {
                     what: what.into(),
                     after: deadline,
@@ -197,8 +138,8 @@ impl Api {
     }
 }
 
-fn failed_checks(words: &str) -> String {
-    let failed: Vec<String> = words
+fn failed_checks(text: &str) -> String {
+    let failed: Vec<String> = text
         .lines()
         .filter_map(|line| line.strip_prefix("[-]"))
         .map(|check| check.split(' ').next().unwrap_or(check).to_owned())
@@ -206,14 +147,10 @@ fn failed_checks(words: &str) -> String {
     format!("the API server is not ready: {}", NameList(&failed))
 }
 
-/// `NetworkPluginNotReady`.
-fn readiness(name: &str, nodes: &[Node]) -> Look {
+fn unreadiness(name: &str, nodes: &[Node]) -> Option<String> {
     match nodes.iter().find(|node| node.name == name) {
-        None => Look::Missing("not registered".into()),
-        Some(node) => match node::unreadiness(node) {
-            None => Look::Done,
-            Some(reason) => Look::Missing(reason),
-        },
+        None => Some("not registered".into()),
+        Some(node) => node.unreadiness().map(Into::into),
     }
 }
 
@@ -244,10 +181,7 @@ mod tests {
                 "Kubelet stopped posting",
             ),
         ];
-        let missing = |name: &str| match readiness(name, &nodes) {
-            Look::Done => "ready".into(),
-            Look::Missing(missing) => missing,
-        };
+        let missing = |name: &str| unreadiness(name, &nodes).unwrap_or("ready".into());
         assert_eq!(missing("lab-1"), "ready");
         assert_eq!(missing("lab-2"), "not registered");
         assert_eq!(missing("lab-3"), "NetworkPluginNotReady");

@@ -34,7 +34,7 @@ use tokio_rustls::{
 
 use super::error::Error;
 
-/// So many connections to the API server are open at once. sshd takes ten sessions on one connection by default, and
+/// How many connections to the API server are open at once. sshd takes ten sessions on one connection by default, and
 /// the work on the machine needs some.
 pub const CONNECTIONS: usize = 4;
 
@@ -95,7 +95,7 @@ pub enum Unreached {
         /// Why.
         source: transport::Error,
     },
-    /// What answers is not to be trusted, or does not trust us.
+    /// Its certificate is not to be trusted, or it does not accept ours.
     #[snafu(display("the API server at {address} is not trusted: {reason}"))]
     Untrusted {
         /// Where.
@@ -199,7 +199,7 @@ impl Way {
             reason,
         };
         let name = ServerName::try_from(address.host.clone())
-            .map_err(|_invalid| untrusted("its address is no name for a certificate".into()))?;
+            .map_err(|_invalid| untrusted("its address cannot be in a certificate".into()))?;
         self.tls.connect(name, stream).await.map_err(|error| {
             let reason = error.to_string();
             match error
@@ -227,7 +227,7 @@ fn tls(authority_pem: &str, admin: &Leaf) -> Result<ClientConfig, Error> {
         certificates(&admin.cert_pem).map_err(unusable("the administrator's certificate"))?;
     // What the reader says of a key could hold a part of it.
     let key = PrivateKeyDer::from_pem_slice(admin.key_pem.expose_secret().as_bytes())
-        .map_err(|_withheld| unusable("the administrator's key")("it is no PEM key".into()))?;
+        .map_err(|_withheld| unusable("the administrator's key")("it is not a PEM key".into()))?;
     ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable("TLS")(error.to_string()))?

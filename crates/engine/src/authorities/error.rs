@@ -52,9 +52,23 @@ pub enum Error {
         /// Why.
         source: hatchery_pki::InvalidServiceAccountKey,
     },
+    /// The user's own authorities are said to lie below a home that there is not.
+    #[snafu(display("{reason}"))]
+    Home {
+        /// Why.
+        reason: String,
+    },
     /// The system gave no random bytes.
     #[snafu(display("the system gave no random bytes for a key"))]
     Random,
+}
+
+impl Error {
+    pub(crate) fn home(error: &std::io::Error) -> Self {
+        Self::Home {
+            reason: error.to_string(),
+        }
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {

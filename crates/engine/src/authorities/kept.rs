@@ -1,7 +1,5 @@
 //! The authorities as a store keeps them, and how far their making has come.
 
-use std::fs;
-
 use hatchery_pki::{Authority, ServiceAccountKey};
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 
@@ -9,7 +7,7 @@ use super::{
     Authorities, EncryptionKey, Error, Problem,
     error::{UnusableSnafu, told},
 };
-use crate::state::{self, Directory, Expected, Key, Lock, Revision, Store};
+use crate::state::{self, Expected, Key, Lock, Revision, Store};
 
 /// The keys of an authority's certificate and private key.
 type Pair = (Key, Key);
@@ -79,18 +77,23 @@ impl Stage {
 
 /// The authorities' certificates by name, of a cluster that is past making them. Those that cannot be read are left
 /// to whoever reads all.
-pub(super) fn certificates(state: &Directory) -> Option<Vec<(&'static str, String)>> {
-    let read = |key: Key| fs::read_to_string(state.place(key)).ok();
-    (read(STAGE)?.as_bytes() == COMPLETE).then(|| {
-        [
-            ("ca", CLUSTER.0),
-            ("front-proxy-ca", FRONT_PROXY.0),
-            ("etcd-ca", ETCD.0),
-        ]
-        .into_iter()
-        .filter_map(|(name, key)| Some((name, read(key)?)))
-        .collect()
-    })
+pub(super) async fn certificates(store: &dyn Store) -> Option<Vec<(&'static str, String)>> {
+    let read = async |key| {
+        let value = store.read(key).await.ok()??;
+        String::from_utf8(value.bytes.expose_secret().to_vec()).ok()
+    };
+    if read(STAGE).await?.as_bytes() != COMPLETE {
+        return None;
+    }
+    let mut found = Vec::new();
+    for (name, key) in [
+        ("ca", CLUSTER.0),
+        ("front-proxy-ca", FRONT_PROXY.0),
+        ("etcd-ca", ETCD.0),
+    ] {
+        found.extend(read(key).await.map(|text| (name, text)));
+    }
+    Some(found)
 }
 
 /// Whether there is anything, whole or not.

@@ -28,7 +28,7 @@ impl Place {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.store().path().join("pki").join(name)
+        self.0.path().join("home/clusters/demo/pki").join(name)
     }
 
     async fn get(&self, external: bool) -> Result<Authorities, Error> {

@@ -1,11 +1,11 @@
 //! What keeps NetworkManager and cloud-init from taking back what a node needs.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use hatchery_host::{content::Hash, operation::Script};
 use hatchery_spec::cluster::Role;
 
-use super::NodeContext;
+use super::{NodeContext, network_plugin};
 use crate::resource::{Error, Resources, word};
 
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/90-hatchery.conf";
@@ -13,19 +13,8 @@ const CLOUD_INIT: &str = "/etc/cloud/cloud.cfg.d/99-hatchery.cfg";
 /// A copy of the file that NetworkManager was told to read.
 const TOLD: &str = "/var/lib/hatchery/network-manager";
 
-/// Interfaces that the usual network plugins, bridges of pods and kube-proxy make.
-const DEVICES: [&str; 10] = [
-    "cali*",
-    "cilium*",
-    "cni*",
-    "flannel*",
-    "kube-bridge",
-    "kube-ipvs*",
-    "lxc*",
-    "tunl*",
-    "veth*",
-    "vxlan.calico",
-];
+/// Interfaces that bridges of pods and kube-proxy make, beside those of network plugins.
+const DEVICES: [&str; 3] = ["cni*", "kube-ipvs*", "veth*"];
 
 pub(crate) fn resources(
     node_context: &NodeContext<'_>,
@@ -33,7 +22,15 @@ pub(crate) fn resources(
 ) -> Result<(), Error> {
     let agents = &node_context.facts.agents;
     if agents.network_manager && node_context.node.is(Role::Worker) {
-        let names = DEVICES.map(|name| format!("interface-name:{name}"));
+        let plugins = network_plugin::ALL.iter();
+        let devices = plugins
+            .flat_map(|plugin| plugin.interfaces())
+            .chain(&DEVICES);
+        let devices: BTreeSet<_> = devices.collect();
+        let names: Vec<_> = devices
+            .into_iter()
+            .map(|name| format!("interface-name:{name}"))
+            .collect();
         let text = format!("[keyfile]\nunmanaged-devices+={}\n", names.join(";"));
         let reload = reload(&text)?;
         resources.file(NETWORK_MANAGER, 0o644, text)?;

@@ -1,10 +1,11 @@
 //! CoreDNS: in pods, or as a service on each master.
 
+mod clients;
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use hatchery_pki::Request;
 use hatchery_spec::{Cluster, cluster::CoreDns};
-use ipnet::IpNet;
 
 use super::{CA, NodeContext, PKI, host_port, kubeconfig, unprivileged, yaml};
 use crate::{
@@ -54,6 +55,7 @@ pub(crate) fn resources(
     let master = Master {
         kubeconfig: &readable,
         address: node_context.node.address,
+        clients: &clients::of(node_context),
     };
     let text = corefile(node_context.cluster, Some(master), &upstream(node_context));
     resources.file(COREFILE, 0o644, text)?;
@@ -89,6 +91,8 @@ struct Master<'a> {
     kubeconfig: &'a str,
     /// Where clients reach it.
     address: IpAddr,
+    /// Whom it answers.
+    clients: &'a str,
 }
 
 /// For a master, or without one for pods. A master shares its network with others, and answers the cluster alone.
@@ -113,10 +117,10 @@ fn corefile(cluster: &Cluster, master: Option<Master<'_>>, upstream: &str) -> St
         Some(Master {
             kubeconfig,
             address,
+            clients,
         }) => [
             format!(
-                "    bind {address}\n    acl {{\n        allow net {}\n        block\n    }}\n",
-                clients(cluster)
+                "    bind {address}\n    acl {{\n        allow net {clients}\n        block\n    }}\n"
             ),
             format!(" {}", listen(8080)),
             format!(" {}", listen(8181)),
@@ -142,19 +146,6 @@ fn corefile(cluster: &Cluster, master: Option<Master<'_>>, upstream: &str) -> St
 }}
 "
     )
-}
-
-/// Who may ask a master: pods, and the cluster's machines, whose addresses pods have outside of their network.
-fn clients(cluster: &Cluster) -> String {
-    let networks = cluster
-        .pods
-        .cidrs
-        .iter()
-        .chain(cluster.services.cidrs.iter());
-    let networks = networks.map(|network| network.to_string());
-    let machines = cluster.machines().iter();
-    let machines = machines.map(|machine| IpNet::from(machine.address).to_string());
-    networks.chain(machines).collect::<Vec<_>>().join(" ")
 }
 
 /// What the API has to know of it: rights and the Service in any case, the pods where it runs in pods.

@@ -19,11 +19,6 @@ use hatchery_spec::{
 use super::NodeContext;
 use crate::resource::{Error, Resources, word};
 
-/// On whose behalf scripts are kept that run before a machine is cleaned.
-pub(crate) const BEFORE: &str = "keep-precleanup";
-/// The same for those that run when all else has been put back.
-pub(crate) const AFTER: &str = "keep-postcleanup";
-
 const DIRECTORY: &str = "/var/lib/hatchery/hooks";
 
 /// A script of the user's.

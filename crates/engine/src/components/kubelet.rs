@@ -6,10 +6,7 @@
 use std::fmt::Write as _;
 
 use hatchery_pki::Request;
-use hatchery_spec::{
-    cluster::{Component, RuntimeKind},
-    value::AbsolutePath,
-};
+use hatchery_spec::cluster::Component;
 
 use super::{CA, CIPHER_SUITES, NodeContext, PKI, SIGNER, api_client, yaml};
 use crate::{
@@ -73,11 +70,6 @@ pub(crate) fn resources(
     }
     resources.own_directory("/var/log/pods", 0o750)?;
     resources.own_directory("/var/log/containers", 0o755)?;
-    let runtime = match node_context.cluster.runtime.kind {
-        RuntimeKind::Docker => "docker.service",
-        RuntimeKind::Isulad => "isulad.service",
-        RuntimeKind::Containerd => "containerd.service",
-    };
     let mut lines = node_context.protected(-999);
     lines.extend([
         "LimitNOFILE=1048576".into(),
@@ -87,7 +79,7 @@ pub(crate) fn resources(
     let unit = Service {
         description: "Kubernetes node agent",
         notifies: false,
-        after: &[runtime],
+        after: &[node_context.runtime().unit()],
         stamp: node_context.stamp(&["kubelet"]),
         command: flags(node_context).command(&node_context.program("kubelet")),
         lines,
@@ -103,18 +95,11 @@ pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
         ("kubeconfig", KUBECONFIG.into()),
         ("node-ip", node_context.node.address.to_string()),
     ]);
-    let runtime = &node_context.cluster.runtime;
-    if runtime.kind == RuntimeKind::Docker && node_context.versions.has(Feature::Dockershim) {
-        let dirs: Vec<_> = runtime
-            .cni_bin_dirs
-            .iter()
-            .map(AbsolutePath::as_str)
-            .collect();
-        flags
-            .set("network-plugin", "cni")
-            .set("cni-bin-dir", dirs.join(","))
-            .set("cni-conf-dir", "/etc/cni/net.d")
-            .set("pod-infra-container-image", runtime.pause_image.as_str());
+    if node_context.has_built_in_runtime() {
+        let runtime = node_context.runtime();
+        for (name, value) in runtime.built_in_flags(node_context.cluster) {
+            flags.set(name, value);
+        }
     } else {
         if node_context.versions.has(Feature::RemoteRuntimeFlag) {
             flags.set("container-runtime", "remote");

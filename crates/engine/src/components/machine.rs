@@ -3,7 +3,10 @@
 use hatchery_host::operation::{Firewall, HostsEntry, Operation, Port, Protocol};
 use hatchery_spec::cluster::{self, CoreDns, Machine, Role};
 
-use super::{NodeContext, agents};
+use super::{
+    NodeContext, agents,
+    network_plugin::{self, NetworkPlugin},
+};
 use crate::resource::{Error, Resources, word};
 
 pub(crate) fn resources(
@@ -128,19 +131,9 @@ fn ports(node_context: &NodeContext<'_>) -> Result<Vec<(Port, Protocol)>, Error>
     }
     if node.is(Role::Worker) {
         wanted.extend([(30000, 32767, Protocol::Tcp), (30000, 32767, Protocol::Udp)]);
-        let plugin = node_context
-            .cluster
-            .pods
-            .plugin
-            .as_ref()
-            .map(|plugin| plugin.name.as_str());
-        match plugin {
-            Some("flannel") => wanted.push((8472, 8472, Protocol::Udp)),
-            Some("calico") => {
-                wanted.extend([(179, 179, Protocol::Tcp), (4789, 4789, Protocol::Udp)]);
-            }
-            _ => {}
-        }
+        let plugin = network_plugin::of(node_context.cluster);
+        let ports = plugin.map_or(&[][..], NetworkPlugin::ports).iter();
+        wanted.extend(ports.map(|&(port, protocol)| (port, port, protocol)));
     }
     for role in &node.roles {
         for port in node_context

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # Plugins of CNI in directories that hold other programs too, such as /usr/local/bin. The directories are the arguments; $mark
-# names the list of what they held before the cluster, and of the directories that had to be made.
+# names the list of what they held before the cluster, and of the directories that had to be made; $programs are those of
+# network plugins.
 make() {
   [ -z "$1" ] || [ -d "$1" ] || { make "${1%/*}" && mkdir "$1" && printf 'made %s\n' "$1"; }
 }
@@ -17,8 +18,7 @@ new() {
 remove() {
   for d in "$@"; do
     for p in bandwidth bridge dhcp dummy firewall host-device host-local ipvlan loopback macvlan portmap ptp sbr static tap \
-      tuning vlan vrf flannel calico calico-ipam install cilium-cni weave-net weave-ipam multus multus-shim whereabouts \
-      kube-ovn antrea kube-router istio-cni; do
+      tuning vlan vrf $programs; do
       [ -f "$d/$p" ] && [ ! -h "$d/$p" ] && new "$d/$p" || continue
       ! grep -q -e CNI_COMMAND -e CNI_CONF_NAME "$d/$p" || rm -f "$d/$p"
     done

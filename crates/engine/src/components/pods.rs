@@ -8,33 +8,39 @@ use std::time::Duration;
 
 use hatchery_host::operation::Script;
 
-use super::NodeContext;
+use super::{NodeContext, network_plugin, runtime};
 use crate::resource::{Error, Resources, word};
 
-/// On whose behalf the machine's pods are ended: before everything else is put back.
-pub(crate) const OWNER: &str = "pods";
-
-/// Lists what is there of networks, runtimes and plugins.
-const AROUND: &str = include_str!("pods_before.sh");
-/// Ends pods.
-const END: &str = include_str!("pods.sh");
 /// The list. What others have may be called as Kubernetes calls its own.
 pub(crate) const MARK: &str = "/var/lib/hatchery/before";
 const ENDING: &str = "/var/lib/hatchery/pods";
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// Lists what is there of networks, runtimes and plugins.
+fn around() -> String {
+    let (runtimes, plugins) = (runtime::before(), network_plugin::before());
+    runtimes + &plugins + include_str!("pods_before.sh")
+}
+
+/// Ends pods; stands behind [`around`].
+fn end() -> String {
+    let (runtimes, plugins) = (runtime::end(), network_plugin::end());
+    runtimes + &plugins + include_str!("pods.sh")
+}
+
 /// Lists what is there before the first package: a package may start its service at once. When everything that was
 /// started has been stopped again, what runtimes leave in memory is removed.
 pub(crate) fn before(resources: &mut Resources) -> Result<(), Error> {
+    let around = around();
     resources.script(Script {
         name: word("look-around")?,
         check: format!("[ -e {MARK} ]"),
         // A release before this list had its own in the other place; now everything of the cluster would be on it.
         apply: format!(
-            "{AROUND}if [ -s {ENDING} ]; then cat {ENDING}; else around; fi >{MARK}.new && mv {MARK}.new {MARK}"
+            "{around}if [ -s {ENDING} ]; then cat {ENDING}; else around; fi >{MARK}.new && mv {MARK}.new {MARK}"
         ),
         undo: format!(
-            "mark={MARK}\n[ -e {MARK} ] || exit 0\n{AROUND}remove_runtimes\nrm -f {MARK}\n"
+            "mark={MARK}\n[ -e {MARK} ] || exit 0\n{around}remove_runtimes\nrm -f {MARK}\n"
         ),
         deadline: DEADLINE,
     });
@@ -46,12 +52,7 @@ pub(crate) fn resources(
     node_context: &NodeContext<'_>,
     resources: &mut Resources,
 ) -> Result<(), Error> {
-    let kind = node_context
-        .cluster
-        .runtime
-        .kind
-        .as_str()
-        .to_ascii_lowercase();
+    let kind = node_context.cluster.runtime.kind.name;
     let listed = format!("grep -qsx 'runtime {kind}' {MARK}");
     resources.script(Script {
         name: word("pods")?,
@@ -60,7 +61,11 @@ pub(crate) fn resources(
             "[ -e {MARK} ] && {{ {listed} || echo 'runtime {kind}' >>{MARK}; }} && : >{ENDING}"
         ),
         // Without the list nobody can tell whose a thing is.
-        undo: format!("mark={MARK}\n[ -e {MARK} ] || exit 0\n{AROUND}{END}rm -f {ENDING}\n"),
+        undo: format!(
+            "mark={MARK}\n[ -e {MARK} ] || exit 0\n{}{}rm -f {ENDING}\n",
+            around(),
+            end()
+        ),
         deadline: DEADLINE,
     });
     Ok(())

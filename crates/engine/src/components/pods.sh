@@ -1,21 +1,9 @@
 # Ends all that the container runtime and the network left running, when a machine leaves its cluster.
-# Runs as root under `sh`, behind pods_before.sh, and may run again at any time. $mark names the file with what `around`
-# listed before the cluster came: of that nothing is touched, whatever it is called.
+# Runs as root under `sh`, behind pods_before.sh and what each runtime and plugin says of its end, and may run again at any
+# time. $mark names the file with what `around` listed before the cluster came: of that nothing is touched, whatever it is
+# called.
 set -u
 systemctl stop kubelet.service kube-proxy.service 2>/dev/null
-if ours docker && command -v docker >/dev/null && systemctl -q is-active docker.service 2>/dev/null; then
-  ids=$(docker ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
-  # The images of a docker that was there before are taken out of it later.
-  # shellcheck disable=SC2086 # ids have no spaces
-  [ -z "$ids" ] || docker inspect -f '{{.Image}}' $ids >>"${mark%/*}/docker-pod-images" 2>/dev/null
-  # shellcheck disable=SC2086
-  [ -z "$ids" ] || docker rm -f -v $ids >/dev/null 2>&1
-fi
-if ours isulad && command -v isula >/dev/null && systemctl -q is-active isulad.service 2>/dev/null; then
-  ids=$(isula ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
-  # shellcheck disable=SC2086 # ids have no spaces
-  [ -z "$ids" ] || isula rm -f $ids >/dev/null 2>&1
-fi
 
 # kill_all PID...: and waits until they are gone.
 killed=
@@ -32,22 +20,6 @@ kill_all() {
     sleep "$pause"
   done
 }
-# What a containerd had that was there before. Where it could not be asked, only what a kubelet made is known to be the cluster's.
-before=${mark%/*}/containerd-before
-states=/run/containerd
-if grep -qs '^containerd containers ' "${mark%/*}/runtime-use"; then
-  states="$states $(sed -n "s/^containerd directory state *= *[\"']\(.*\)[\"']\$/\1/p" "${mark%/*}/runtime-use")"
-fi
-listed() {
-  grep -qsxF -e "container $1" -e "sandbox $1" "$before"
-}
-theirs() {
-  ! listed "$1" || return 0
-  grep -qs '^unknown ' "$before" || return 1
-  for state in $states; do
-    ! grep -qs io.kubernetes.cri "$state/io.containerd.runtime.v2.task/k8s.io/$1/config.json" || return 1
-  done
-}
 # with_children PID...: these and what runs below them, by one look at all processes.
 with_children() {
   cat /proc/[0-9]*/stat 2>/dev/null | awk -v roots="$*" '
@@ -61,20 +33,17 @@ with_children() {
       for (pid in found) print pid
     }'
 }
-if ours containerd; then
-  found=$(shims k8s.io | while read -r pid id; do theirs "$id" || echo "$pid"; done)
-  if [ -n "$found" ]; then
-    # Where others have containers too it goes on for them.
-    grep -qs '^containerd containers ' "${mark%/*}/runtime-use" || systemctl stop containerd.service 2>/dev/null
-    # shellcheck disable=SC2046,SC2086 # numbers
-    kill_all $(with_children $found)
-  fi
-fi
+for runtime in $runtimes; do ! ours "$runtime" || "${runtime}_end"; done
 # Control groups of pods, the innermost first, with whatever other runtimes still run in them.
 pod_groups() {
   for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
     for group in kubepods kubepods.slice; do [ ! -d "$top/$group" ] || echo "$top/$group"; done
-    ! ours isulad || [ ! -d "$top/isulad" ] || ! new "place $top/isulad" || echo "$top/isulad"
+    for runtime in $runtimes; do
+      ours "$runtime" || continue
+      for name in $(runtime_groups "$runtime"); do
+        [ ! -d "$top/$name" ] || ! new "place $top/$name" || echo "$top/$name"
+      done
+    done
   done
 }
 groups=$(pod_groups)
@@ -89,105 +58,62 @@ fi
 
 # Mounts of pods; those of other containers lie beside them.
 unmount_new '^/var/lib/kubelet/'
-# pod_parts DIRECTORY: what is the pods' where containerd has its state.
-pod_parts() {
-  if [ ! -e "$before" ]; then
-    printf '%s\n' "$1/io.containerd.runtime.v2.task/k8s.io" "$1/io.containerd.grpc.v1.cri"
-    return
-  fi
-  for d in "$1"/io.containerd.runtime.v2.task/k8s.io/*; do theirs "${d##*/}" || printf '%s\n' "$d"; done
-  for d in "$1"/io.containerd.grpc.v1.cri/*/*; do listed "${d##*/}" || printf '%s\n' "$d"; done
-}
-if ours containerd; then
-  for state in $states; do
-    parts=$(pod_parts "$state")
-    printf '%s\n' "$parts" | remove_new
-    rmdir "$state/io.containerd.runtime.v2.task/k8s.io" "$state"/io.containerd.grpc.v1.cri/* "$state/io.containerd.grpc.v1.cri" 2>/dev/null
-  done
-fi
-! ours isulad || ! new 'place /run/isulad' || unmount_new '^(/run|/var/lib)/isulad/'
+for runtime in $runtimes; do ! ours "$runtime" || "${runtime}_unmount"; done
 # Network namespaces of pods; one in which something runs is not a pod's any more.
 networks=$(ls -l /proc/[0-9]*/ns/net 2>/dev/null | awk -v killed="$killed" '
   BEGIN { n = split(killed, pid, " "); for (i = 1; i <= n; i++) gone["/proc/" pid[i] "/ns/net"] = 1 }
   !($(NF - 2) in gone) { print $NF }' | sort -u)
-for netns in /run/netns/cni-* /run/netns/isulacni-*; do
+# shellcheck disable=SC2046 # patterns
+for netns in /run/netns/cni-* $(for runtime in $runtimes; do runtime_namespaces "$runtime"; done); do
   [ -e "$netns" ] && new "netns $netns" || continue
   case $networks in *"[$(stat -Lc %i "$netns")]"*) continue ;; esac
   umount -l "$netns" 2>/dev/null
   rm -f "$netns"
 done
-# Docker forgets its handle on the machine's own when pods end in a hurry.
-if ours docker && new 'netns /run/docker/netns/default'; then
-  umount -l /run/docker/netns/default 2>/dev/null
-  rm -f /run/docker/netns/default
-fi
 ls -A /run/netns 2>/dev/null | grep -q . || { unmount_new '^/run/netns$'; rmdir /run/netns 2>/dev/null; }
 plugin_places | remove_new
 plugin_parents | while IFS= read -r p; do ! new "place $p" || rmdir "$p" 2>/dev/null; done
 
 # Devices of the network plugins, those of pods with the bridge that they are on.
-ip -o link show 2>/dev/null | awk '
+ip -o link show 2>/dev/null | awk -v plugins="^(kube-ipvs0[@:]|nodelocaldns[@:]|$plugin_links)" '
   { name = $2; sub(/[@:].*/, "", name) }
-  / master cni0 / || name ~ /^(cni0|flannel\.1|flannel-v6\.1|kube-ipvs0|nodelocaldns)$/ ||
-    name ~ /^(tunl0|vxlan\.calico|vxlan-v6\.calico|wireguard\.cali|wg-v6\.cali|bpfin\.cali|bpfout\.cali)$/ ||
-    (name ~ /^cali[0-9a-f]+$/ && length(name) == 15 && $2 ~ /@/) { print name }
+  / master cni0 / || name == "cni0" || $2 ~ plugins { print name }
 ' | while IFS= read -r link; do
   new "link $link" || continue
-  ip link delete "$link" 2>/dev/null && continue
-  # The first tunnel of its kind belongs to its module and goes with it.
-  # Others' tunnels would go with it too.
-  [ "$link" = tunl0 ] && [ "$(ip -o link show type ipip 2>/dev/null | grep -c .)" = 1 ] || continue
-  { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
+  ip link delete "$link" 2>/dev/null || plugins_link_stays "$link"
 done
-# One that was there before has only got an address.
-ip -o address show dev tunl0 2>/dev/null | awk '{ print $4 }' | while IFS= read -r address; do
-  ! new "address tunl0 $address" || ip address delete "$address" dev tunl0 2>/dev/null
-done
-# Routes of calico. Those of bird's number are another bird's while one runs.
-bird=
-for comm in /proc/[0-9]*/comm; do
-  IFS= read -r name 2>/dev/null <"$comm" || continue
-  case $name in bird | bird6) bird=1 ;; esac
-done
-routes | while read -r version protocol route; do
-  new "route $version $protocol $route" && [ "$bird$protocol" != 112 ] || continue
-  # shellcheck disable=SC2086 # the words of the route
-  ip "-$version" route delete $route proto "$protocol" 2>/dev/null
-done
-rules | while read -r version rule; do
-  # shellcheck disable=SC2086 # the words of the rule
-  ! new "rule $version $rule" || ip "-$version" rule delete priority 99 $rule 2>/dev/null
-done
+plugins_end
 
 # Chains of kube-proxy and of the plugins with the rules that lead there, in one transaction for each family.
 for v in $(variants); do
-  "$v-save" 2>/dev/null | awk -v v="$v" -v mark="$mark" '
+  "$v-save" 2>/dev/null | awk -v v="$v" -v mark="$mark" -v ours="^(KUBE-|CNI-|$plugin_chains)" \
+    -v comments="--comment \"($plugin_comments)" '
     BEGIN { while ((getline line < mark) > 0) known[line] = 1 }
     function drop() { sub(/^-A/, "-D"); print }
     /^\*/ { table = substr($1, 2); n = 0; split("", gone); print; next }
     /^:/ {
       name = substr($1, 2)
-      if (name ~ /^(KUBE-|FLANNEL-|CNI-|cali-)/ && !(("chain " v " " table " " name) in known)) { chains[++n] = name; gone[name] = 1 }
+      if (name ~ ours && !(("chain " v " " table " " name) in known)) { chains[++n] = name; gone[name] = 1 }
       next
     }
     /^-A/ {
       if ($2 in gone) next
       for (i = 3; i < NF; i++) if (($i == "-j" || $i == "-g") && ($(i + 1) in gone)) { drop(); next }
       # Rules of theirs in chains of the kernel.
-      if (/--comment "flanneld / || /--comment "cali:/) drop()
+      if ($0 ~ comments) drop()
       next
     }
     /^COMMIT/ { for (i = 1; i <= n; i++) print "-F " chains[i]; for (i = 1; i <= n; i++) print "-X " chains[i]; print }
   ' | "$v-restore" --noflush 2>/dev/null
 done
 for family in ip ip6; do
-  for table in kube-proxy calico; do
+  for table in kube-proxy $plugin_tables; do
     ! new "nft-table $family $table" || nft delete table "$family" "$table" 2>/dev/null
   done
 done
 # Sets of addresses, which no rule names any more: those of lists first, since they name others.
 for _ in 1 2; do
-  ipset list -n 2>/dev/null | grep -E '^(KUBE-|cali[46][0t])' | while IFS= read -r set; do
+  ipset list -n 2>/dev/null | grep -E "^(KUBE-|$plugin_sets)" | while IFS= read -r set; do
     ! new "ipset $set" || ipset destroy "$set" 2>/dev/null
   done
 done

@@ -1,4 +1,6 @@
 # shellcheck shell=sh
+# Behind what each runtime and plugin says of itself: $runtimes, runtime_places, runtime_groups, runtime_namespaces,
+# runtime_program, plugin_places and plugins_before.
 # around: what of the network, of runtimes and of plugins is there, a line each. What was there before a cluster is nobody's
 # but its owner's.
 variants() {
@@ -13,46 +15,15 @@ variants() {
     done
   done
 }
-# What plugins keep outside the directories of CNI: flannel's, and calico's with its driver for volumes.
-plugin_places() {
-  printf '%s\n' /run/flannel /run/calico /var/run/calico /var/lib/calico /var/log/calico /run/nodeagent /var/run/nodeagent \
-    /sys/fs/bpf/calico "$(plugin_parents | head -n 1)/nodeagent~uds"
-}
-# The directories above that, the innermost first. Others may have put something there too.
+# Directories above what plugins keep outside those of CNI, the innermost first. Others may have put something there too.
 plugin_parents() {
   printf '%s\n' /usr/libexec/kubernetes/kubelet-plugins/volume/exec /usr/libexec/kubernetes/kubelet-plugins/volume \
     /usr/libexec/kubernetes/kubelet-plugins /usr/libexec/kubernetes
-}
-# runtime_places RUNTIME: what it keeps in memory and does not take with it when it ends.
-runtime_places() {
-  case $1 in
-  containerd) printf '%s\n' /run/containerd /run/runc /run/nri ;;
-  docker)
-    printf '%s\n' /run/docker /run/docker.sock /run/docker.pid /run/dockershim.sock /run/cri-dockerd.sock \
-      /run/containerd /run/runc /run/nri
-    ;;
-  isulad) printf '%s\n' /run/isulad /run/isulad.sock /run/isulad.pid /run/isulad_image.sock /var/lib/lcr ;;
-  esac
 }
 # What is in places that several may use.
 runtime_parts() {
   printf '%s\n' /run/containerd/*/k8s.io /run/containerd/*/k8s.io/* /run/containerd/io.containerd.grpc.v1.cri/*/* \
     /run/containerd/*/moby /run/runc/*
-}
-# routes: those of calico's own number, and those of the bird that it brings. `ip` tells no number it was asked for.
-routes() {
-  for version in 4 6; do
-    for protocol in 80 12; do
-      ip "-$version" route show table all proto "$protocol" 2>/dev/null |
-        sed "s/ linkdown//;s/ dead//;s/ offload//;s/ *$//;s/^/$version $protocol /"
-    done
-  done
-}
-# The rule by which calico keeps what WireGuard has encrypted from going through it again.
-rules() {
-  for version in 4 6; do
-    ip "-$version" rule show 2>/dev/null | sed -n "s/^99:[[:space:]]*\(not from all fwmark 0x[0-9a-fx/]* lookup [0-9]*\) *$/$version \1/p"
-  done
 }
 around() {
   for v in $(variants); do
@@ -62,19 +33,21 @@ around() {
   nft list chains 2>/dev/null | awk '$1 == "table" { t = $2 " " $3 } $1 == "chain" { print "nft-chain", t, $2 }'
   ipset list -n 2>/dev/null | sed 's/^/ipset /'
   ip -o link show 2>/dev/null | awk '{ n = $2; sub(/[@:].*/, "", n); print "link", n }'
-  ip -o address show dev tunl0 2>/dev/null | awk '{ print "address tunl0", $4 }'
-  routes | sed 's/^/route /'
-  rules | sed 's/^/rule /'
+  plugins_before
   for n in /run/netns/* /run/docker/netns/*; do [ ! -e "$n" ] || echo "netns $n"; done
   ipvsadm -Sn 2>/dev/null | awk '$1 == "-A" { print "ipvs", $2, $3 }'
   {
     plugin_places
     plugin_parents
-    for runtime in containerd docker isulad; do runtime_places "$runtime"; done
+    for runtime in $runtimes; do runtime_places "$runtime"; done
     runtime_parts
   } | while IFS= read -r p; do [ ! -e "$p" ] && [ ! -h "$p" ] || echo "place $p"; done
   cut -d ' ' -f 2 /proc/self/mounts | sed 's/^/mount /'
-  for g in /sys/fs/cgroup/isulad /sys/fs/cgroup/*/isulad; do [ ! -d "$g" ] || echo "place $g"; done
+  for runtime in $runtimes; do
+    for name in $(runtime_groups "$runtime"); do
+      for g in "/sys/fs/cgroup/$name" /sys/fs/cgroup/*/"$name"; do [ ! -d "$g" ] || echo "place $g"; done
+    done
+  done
 }
 new() {
   ! grep -qxF -e "$1" "$mark"
@@ -123,7 +96,7 @@ shims() {
 }
 # remove_runtimes: what the cluster's own runtimes left in memory, when they have ended. What is in use is somebody else's.
 remove_runtimes() {
-  for runtime in containerd docker isulad; do
+  for runtime in $runtimes; do
     ours "$runtime" || continue
     runtime_places "$runtime" | while IFS= read -r p; do
       case $p in
@@ -135,7 +108,7 @@ remove_runtimes() {
 }
 alive() {
   systemctl -q is-active "$1.service" 2>/dev/null && return
-  case $1 in docker) runs dockerd ;; *) runs "$1" ;; esac
+  runs "$(runtime_program "$1")"
 }
 # remove_shared PLACE: what was the pods' in a place where others may have something too, and all of it where nobody has.
 remove_shared() {

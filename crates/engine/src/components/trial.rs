@@ -26,8 +26,13 @@ pub(crate) struct Trial {
 impl Trial {
     /// Of a cluster of Kubernetes 1.`minor` whose file says `more`.
     pub(crate) fn new(minor: u32, more: &str) -> Self {
+        Self::with_workers(minor, more, "{name: m0, ip: 10.0.0.1}")
+    }
+
+    /// The same with these entries as its workers.
+    pub(crate) fn with_workers(minor: u32, more: &str, workers: &str) -> Self {
         let text = format!(
-            "cluster-id: demo\n{more}\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: [{{name: m0, ip: 10.0.0.1}}]\n"
+            "cluster-id: demo\n{more}\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: [{workers}]\n"
         );
         let reading = read(Input::private("deploy.yaml", text.as_bytes()));
         let rendered = reading.diagnostics.render(false);

@@ -59,6 +59,7 @@ pub(super) fn of_machine(
                     false => Kind::Changed,
                 };
                 changes.push(Change {
+                    lines: Vec::new(),
                     kind,
                     what: format!("certificate {}", file.path),
                     why: format!("issued, since {why}"),
@@ -79,10 +80,12 @@ pub(super) fn released(released: &[Released]) -> Vec<Change> {
         owners.push(one.release.owner.as_str());
     }
     let goes = goes.into_iter();
-    let changes = goes.map(|(what, owners)| Change {
-        kind: Kind::Gone,
-        what: what.to_owned(),
-        why: format!("no longer needed by {}", owners.join(", ")),
+    let changes = goes.map(|(what, owners)| {
+        Change::new(
+            Kind::Gone,
+            what,
+            format!("no longer needed by {}", owners.join(", ")),
+        )
     });
     changes.collect()
 }
@@ -95,6 +98,7 @@ pub(super) fn left(managed: &Managed) -> Vec<Change> {
     }
     let counts = counts.into_iter();
     let changes = counts.map(|(kind, count)| Change {
+        lines: Vec::new(),
         kind: Kind::Gone,
         what: format!("{count} of kind {}", kind.replace('_', " ")),
         why: "the machine leaves the cluster and is put back as it was".into(),
@@ -106,6 +110,7 @@ pub(super) fn left(managed: &Managed) -> Vec<Change> {
 pub(super) fn pruned(object: &ObjectRef) -> Change {
     let ObjectRef { kind, name, .. } = object;
     Change {
+        lines: Vec::new(),
         kind: Kind::Gone,
         what: match &object.namespace {
             Some(namespace) => format!("{kind} {namespace}/{name}"),
@@ -122,7 +127,7 @@ pub(super) fn applied(what: String, effect: &Effect) -> Option<Change> {
         Effect::Created => (Kind::New, "new".to_owned()),
         Effect::Changed { fields } => (Kind::Changed, fields.join(", ")),
     };
-    Some(Change { kind, what, why })
+    Some(Change::new(kind, what, why))
 }
 
 /// Such as `directory /a/b: absent`.
@@ -130,6 +135,7 @@ fn directory_above(reason: &str) -> Change {
     let (what, why) = reason.split_once(": ").unwrap_or((reason, ""));
     let (kind, why) = path(why);
     Change {
+        lines: Vec::new(),
         kind,
         what: what.to_owned(),
         why,
@@ -169,6 +175,7 @@ fn change(operation: &Operation, reasons: &[&String]) -> Change {
             });
             let lacking = lacking.unwrap_or_else(|| images.references().join(", "));
             return Change {
+                lines: Vec::new(),
                 kind: Kind::New,
                 what: "images".to_owned(),
                 why: format!("imported: {lacking}"),
@@ -181,6 +188,7 @@ fn change(operation: &Operation, reasons: &[&String]) -> Change {
         _ => (Kind::Changed, first.to_owned()),
     };
     Change {
+        lines: Vec::new(),
         kind,
         what: operation.title(),
         why,
@@ -245,6 +253,7 @@ fn packages(reasons: &[&String]) -> Change {
         }
     }
     Change {
+        lines: Vec::new(),
         kind: if all_new { Kind::New } else { Kind::Changed },
         what: if names.len() == 1 {
             "package"

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hatchery_host::{
-    operation::{ImageStore, Images, Operation, PackageFile, PackageName, PackageSource, Packages},
+    operation::{Images, Operation, PackageFile, PackageName, PackageSource, Packages},
     path::{self, MachinePath},
 };
 use hatchery_spec::{
     Cluster,
-    cluster::{CoreDns, Item, Machine, PackageList, Role, RuntimeKind},
+    cluster::{CoreDns, Item, Machine, PackageList, Role},
     value::AbsolutePath,
 };
 
@@ -18,9 +18,9 @@ use super::{
     layout::{self, ALL_IMAGES, Found, FoundFile, Sort},
     placing::{self, Placing},
     problem::{Problem, tell},
-    reference, tree,
+    tree,
 };
-use crate::components::hooks::Hook;
+use crate::components::{hooks::Hook, runtime};
 
 /// What is installed on a machine.
 #[derive(Debug, Default)]
@@ -253,11 +253,7 @@ impl Gathering<'_> {
         if !self.loaded.insert(file.digest) {
             return Ok(());
         }
-        let store = match self.cluster.runtime.kind {
-            RuntimeKind::Docker => ImageStore::Docker,
-            RuntimeKind::Isulad => ImageStore::Isulad,
-            RuntimeKind::Containerd => ImageStore::Containerd,
-        };
+        let runtime = runtime::of(self.cluster);
         let refused = |why: &str| {
             bundle.problem(
                 format!("holds {}, which is no archive of images: {why}", file.path),
@@ -270,9 +266,13 @@ impl Gathering<'_> {
         let references = known.map_err(|why| refused(&why))?;
         let listed = references
             .iter()
-            .map(|full| reference::listed(full, store).to_owned());
-        let images = Images::new(store, bundle.content(file.path)?, listed.collect())
-            .map_err(|error| refused(&error.to_string()))?;
+            .map(|full| runtime.listed(full).to_owned());
+        let images = Images::new(
+            runtime.store(),
+            bundle.content(file.path)?,
+            listed.collect(),
+        )
+        .map_err(|error| refused(&error.to_string()))?;
         self.images.push(images);
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::{
     placing,
     problem::{Problem, tell},
 };
-use crate::{components::network::FLANNEL, name_list::NameList};
+use crate::name_list::NameList;
 
 /// A manifest to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ fn requests(cluster: &Cluster) -> Vec<Requested<'_>> {
     let network = network.and_then(|plugin| match &plugin.manifest {
         Some(path) => Some(Requested::Network(path)),
         // Built in.
-        None if plugin.name == FLANNEL => None,
+        None if !plugin.kind().needs_manifest => None,
         None => Some(Requested::Plugin(&plugin.name)),
     });
     let addons = cluster.packages.addons.iter();

@@ -1,7 +1,5 @@
 //! Names of images, as the stores of runtimes list them.
 
-use hatchery_host::operation::ImageStore;
-
 /// The full name: `docker.io/library/x:1` for `x:1`. Nothing for what is no name.
 pub(crate) fn full(reference: &str) -> Option<String> {
     let plain = reference
@@ -30,15 +28,11 @@ pub(crate) fn full(reference: &str) -> Option<String> {
     Some(tagged)
 }
 
-/// What a store lists for a full name: Docker and iSulad leave Docker's registry out.
-pub(super) fn listed(full: &str, store: ImageStore) -> &str {
-    match store {
-        ImageStore::Containerd => full,
-        ImageStore::Docker | ImageStore::Isulad => full
-            .strip_prefix("docker.io/library/")
-            .or_else(|| full.strip_prefix("docker.io/"))
-            .unwrap_or(full),
-    }
+/// A full name without Docker's registry, as Docker itself lists it.
+pub(crate) fn without_docker_hub(full: &str) -> &str {
+    full.strip_prefix("docker.io/library/")
+        .or_else(|| full.strip_prefix("docker.io/"))
+        .unwrap_or(full)
 }
 
 #[cfg(test)]
@@ -68,15 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn each_store_lists_in_its_way() {
-        let library = "docker.io/library/x:1";
-        assert_eq!(listed(library, ImageStore::Containerd), library);
-        assert_eq!(listed(library, ImageStore::Docker), "x:1");
-        assert_eq!(listed("docker.io/a/b:1", ImageStore::Isulad), "a/b:1");
-        assert_eq!(
-            listed("reg.example/a:1", ImageStore::Docker),
-            "reg.example/a:1"
-        );
+    fn dockers_own_registry_goes_without_saying() {
+        for (full, short) in [
+            ("docker.io/library/x:1", "x:1"),
+            ("docker.io/a/b:1", "a/b:1"),
+            ("reg.example/a:1", "reg.example/a:1"),
+        ] {
+            assert_eq!(without_docker_hub(full), short);
+        }
     }
 
     proptest! {

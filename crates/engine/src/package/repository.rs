@@ -6,10 +6,7 @@ use hatchery_host::{
     machine::Managed,
     operation::{Operation, PackageName, PackageSource, Packages},
 };
-use hatchery_spec::{
-    cluster::Machine,
-    value::{Release, Version},
-};
+use hatchery_spec::value::{Name, Release, Version};
 
 use super::{
     choice::PackageKind,
@@ -19,14 +16,14 @@ use super::{
 };
 use crate::name_list::NameList;
 
-/// What to ask one machine, by its place: each package once for each kind of package manager, of a machine that has it
+/// What to ask which machine: each package once for each kind of package manager, of a machine that has it
 /// and of one that gets it. Repositories may have moved on since the first were installed.
 pub fn questions<'a>(
-    installations: impl Iterator<Item = (usize, PackageKind, &'a Managed, &'a Installation)>,
-) -> Vec<(usize, Vec<PackageName>)> {
+    installations: impl Iterator<Item = (&'a Name, PackageKind, &'a Managed, &'a Installation)>,
+) -> Vec<(&'a Name, Vec<PackageName>)> {
     let mut asked = BTreeSet::new();
     let mut questions = Vec::new();
-    for (place, kind, managed, installation) in installations {
+    for (machine, kind, managed, installation) in installations {
         let is_deb = kind == PackageKind::Deb;
         // A package that was there before the machine was the cluster's is not in its record.
         let is_held = managed.cluster.is_some();
@@ -37,7 +34,7 @@ pub fn questions<'a>(
         let listed = installation.operations.iter().flat_map(from_repository);
         let new: Vec<_> = listed.filter(|name| is_new(name)).cloned().collect();
         if !new.is_empty() {
-            questions.push((place, new));
+            questions.push((machine, new));
         }
     }
     questions
@@ -47,9 +44,7 @@ pub fn questions<'a>(
 ///
 /// # Errors
 /// When machines would get different versions of Kubernetes, or one that nothing is known of.
-pub fn versions(
-    answers: &[(&Machine, BTreeMap<PackageName, String>)],
-) -> Result<Versions, Problem> {
+pub fn versions(answers: &[(&Name, BTreeMap<PackageName, String>)]) -> Result<Versions, Problem> {
     let found = |software: &Software| -> Vec<(String, Release)> {
         let all = answers.iter().flat_map(|(machine, offered)| {
             let ours = offered.iter();
@@ -58,7 +53,7 @@ pub fn versions(
         });
         all.filter_map(|(machine, name, version)| {
             let release = version::leading(version)?;
-            Some((format!("{name} {release} on {}", machine.name), release))
+            Some((format!("{name} {release} on {machine}"), release))
         })
         .collect()
     };
@@ -139,7 +134,7 @@ mod tests {
                 let offered = offered
                     .iter()
                     .map(|(name, version)| (PackageName::new(*name).unwrap(), (*version).into()));
-                (machine, offered.collect())
+                (&machine.name, offered.collect())
             })
             .collect();
         versions(&answers)
@@ -172,12 +167,15 @@ mod tests {
         }
     }
 
-    /// The places of machines, each with the number of packages that it is asked for.
+    /// Machines that are called by their places, each with the number of packages that it is asked for.
     fn asked(machines: &[(PackageKind, &Managed, &Installation)]) -> Vec<String> {
-        let machines = machines.iter().enumerate();
-        questions(machines.map(|(place, (kind, managed, all))| (place, *kind, *managed, *all)))
+        let names: Vec<_> = (0..machines.len())
+            .map(|place| Name::parse(&place.to_string()).unwrap())
+            .collect();
+        let machines = names.iter().zip(machines);
+        questions(machines.map(|(name, (kind, managed, all))| (name, *kind, *managed, *all)))
             .iter()
-            .map(|(place, names)| format!("{place} {}", names.len()))
+            .map(|(name, names)| format!("{name} {}", names.len()))
             .collect()
     }
 

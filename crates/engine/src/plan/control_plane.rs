@@ -1,13 +1,17 @@
 //! The order of etcd members and masters: all at once where nothing lives yet, one by one where a restart would be felt.
 
 use hatchery_pki::expiry;
-use hatchery_spec::cluster::{CoreDns, Machine, Role};
-
-use super::{
-    Addon, Concurrency, Edges, Error, Lane, Maker, Part, TaskId,
-    running::{API_SERVER, ETCD, runs},
+use hatchery_spec::{
+    cluster::{CoreDns, Machine, Role},
+    value::Name,
 };
-use crate::components::{control_plane, coredns, etcd};
+
+use super::{Addon, Component, Concurrency, Edges, Error, Lane, Maker, TaskId};
+use crate::{
+    components::{control_plane, coredns, etcd},
+    observed::{API_SERVER, ETCD},
+    owner::Owner,
+};
 
 impl<'a> Maker<'a> {
     /// Members that do not run start together, since they wait for each other; it takes nothing from those that run.
@@ -15,23 +19,24 @@ impl<'a> Maker<'a> {
     pub(super) fn etcd(&mut self) -> Result<(), Error> {
         let members = self.present(|node| node.is(Role::Etcd)).into_iter();
         let lost = self.has_lost_its_quorum();
-        let (running, stopped): (Vec<_>, Vec<_>) = members.partition(|(place, _)| {
-            self.runs(*place, ETCD) && !(lost && self.has_ended_certificates(*place))
+        let (running, stopped): (Vec<_>, Vec<_>) = members.partition(|node| {
+            let name = &node.name;
+            self.observed.runs(name, ETCD) && !(lost && self.has_ended_certificates(name))
         });
         // None begins before all have their programs.
         let prepared: Vec<_> = stopped
             .iter()
-            .flat_map(|(place, _)| self.prepared(*place))
+            .flat_map(|node| self.prepared(&node.name))
             .collect();
         let mut begun = Vec::new();
-        for (place, node) in stopped {
-            self.add(place, node, "etcd", &prepared, &[etcd::resources])?;
+        for node in stopped {
+            self.add(node, Owner::Etcd, &prepared, &[etcd::resources])?;
             self.graph.last_runs(Concurrency::Together);
-            begun.extend(self.of("etcd", place));
+            begun.extend(self.of(Owner::Etcd, &node.name));
         }
-        for (place, node) in running {
-            let needs = self.prepared(place);
-            self.add(place, node, "etcd", &needs, &[etcd::resources])?;
+        for node in running {
+            let needs = self.prepared(&node.name);
+            self.add(node, Owner::Etcd, &needs, &[etcd::resources])?;
             self.graph.last_comes_after(&begun);
             self.graph.last_runs(Concurrency::OneByOne(Lane::Etcd));
         }
@@ -42,45 +47,47 @@ impl<'a> Maker<'a> {
     /// before, but one that is restarted hears nobody: all of them need new ones together.
     fn has_lost_its_quorum(&self) -> bool {
         let members = self.present(|node| node.is(Role::Etcd));
-        let ended = |(place, _): &&(usize, &Machine)| self.has_ended_certificates(*place);
-        let left = self.basis.cluster.etcds().len() - members.iter().filter(ended).count();
-        left <= self.basis.cluster.etcds().len() / 2
+        let ended = members
+            .iter()
+            .filter(|node| self.has_ended_certificates(&node.name));
+        let count = self.wanted.cluster.etcds().len();
+        count - ended.count() <= count / 2
     }
 
-    fn has_ended_certificates(&self, place: usize) -> bool {
-        let managed = self.basis.managed.get(place);
+    fn has_ended_certificates(&self, machine: &Name) -> bool {
+        let managed = self.observed.managed(machine);
         let resources = managed.into_iter().flat_map(|managed| &managed.resources);
         let mut certificates = resources.filter(|one| one.name.starts_with(etcd::DIR));
         certificates.any(|one| {
             let end = one.text.as_deref().map(expiry);
-            end.is_some_and(|end| end.is_ok_and(|end| end <= self.basis.now))
+            end.is_some_and(|end| end.is_ok_and(|end| end <= self.now))
         })
     }
 
     /// The masters that others wait for. In a new cluster that is one: one API server fills the empty database, several
     /// would wait for each other. It begins as soon as etcd does, since everybody waits for it.
     pub(super) fn first_masters(&mut self) -> Result<(), Error> {
-        let etcd = self.all("etcd", Role::Etcd);
+        let etcd = self.all(Owner::Etcd, Role::Etcd);
         if !self.api_lives() {
-            if let Some((place, node)) = self.masters().first() {
-                self.master(*place, node, &Edges::needs(etcd))?;
+            if let Some(node) = self.masters().first() {
+                self.master(node, &Edges::needs(etcd))?;
             }
             return Ok(());
         }
         let masters = self.masters().into_iter();
         let (running, stopped): (Vec<_>, Vec<_>) =
-            masters.partition(|(place, _)| self.runs(*place, API_SERVER));
+            masters.partition(|node| self.observed.runs(&node.name, API_SERVER));
         let mut before = etcd;
-        for (place, node) in &stopped {
-            self.master(*place, node, &Edges::on(true, before.clone()))?;
+        for node in &stopped {
+            self.master(node, &Edges::on(true, before.clone()))?;
         }
         before.extend(
             stopped
                 .iter()
-                .flat_map(|(place, _)| self.of("master", *place)),
+                .flat_map(|node| self.of(Owner::Master, &node.name)),
         );
-        for (place, node) in running {
-            self.master(place, node, &Edges::on(true, before.clone()))?;
+        for node in running {
+            self.master(node, &Edges::on(true, before.clone()))?;
             self.graph
                 .last_runs(Concurrency::OneByOne(Lane::ControlPlane));
         }
@@ -98,33 +105,34 @@ impl<'a> Maker<'a> {
             .map(|addon| addon.applied)
             .into_iter()
             .collect();
-        for (place, node) in self.masters().into_iter().skip(1) {
-            let etcd = Edges::needs(self.all("etcd", Role::Etcd));
-            let after = [up.clone(), api.clone(), self.of("worker", place)].concat();
-            self.master(place, node, &etcd.and(Edges::on(true, after)))?;
+        for node in self.masters().into_iter().skip(1) {
+            let etcd = Edges::needs(self.all(Owner::Etcd, Role::Etcd));
+            let own = self.of(Owner::Worker, &node.name);
+            let after = [up.clone(), api.clone(), own].concat();
+            self.master(node, &etcd.and(Edges::on(true, after)))?;
         }
         Ok(())
     }
 
     /// The lane of the services on a machine that others cannot all do without at once.
-    pub(super) fn lane(&self, place: usize) -> Option<Lane> {
+    pub(super) fn lane(&self, machine: &Name) -> Option<Lane> {
         let mut services = [(ETCD, Lane::Etcd), (API_SERVER, Lane::ControlPlane)].into_iter();
         services
-            .find(|(unit, _)| self.runs(place, unit))
+            .find(|(unit, _)| self.observed.runs(machine, unit))
             .map(|(_, lane)| lane)
     }
 
-    fn masters(&self) -> Vec<(usize, &'a Machine)> {
+    fn masters(&self) -> Vec<&'a Machine> {
         self.present(|node| node.is(Role::Master))
     }
 
-    fn master(&mut self, place: usize, node: &Machine, edges: &Edges) -> Result<(), Error> {
-        let needs = [self.prepared(place), edges.needs.clone()].concat();
-        let mut parts: Vec<Part> = vec![control_plane::resources];
-        if self.basis.cluster.dns.coredns == CoreDns::Binary {
+    fn master(&mut self, node: &Machine, edges: &Edges) -> Result<(), Error> {
+        let needs = [self.prepared(&node.name), edges.needs.clone()].concat();
+        let mut parts: Vec<Component> = vec![control_plane::resources];
+        if self.wanted.cluster.dns.coredns == CoreDns::Binary {
             parts.push(coredns::resources);
         }
-        self.add(place, node, "master", &needs, &parts)?;
+        self.add(node, Owner::Master, &needs, &parts)?;
         self.graph.last_comes_after(&edges.after);
         Ok(())
     }
@@ -134,7 +142,7 @@ impl<'a> Maker<'a> {
         let masters = self.masters();
         let tasks: Vec<TaskId> = masters
             .iter()
-            .flat_map(|(place, _)| self.of("master", *place))
+            .flat_map(|node| self.of(Owner::Master, &node.name))
             .collect();
         match self.api_lives() {
             true => Edges::on(true, tasks),
@@ -147,11 +155,6 @@ impl<'a> Maker<'a> {
         let masters = self.masters();
         masters
             .iter()
-            .any(|(place, _)| self.runs(*place, API_SERVER))
-    }
-
-    fn runs(&self, place: usize, unit: &str) -> bool {
-        let managed = self.basis.managed.get(place);
-        managed.is_some_and(|managed| runs(managed, unit))
+            .any(|node| self.observed.runs(&node.name, API_SERVER))
     }
 }

@@ -1,9 +1,11 @@
 //! Tasks that name what they need.
 
-use hatchery_host::path::Word;
+use std::fmt;
+
+use hatchery_spec::value::Name;
 
 use super::{ApiWork, Work};
-use crate::resource::Resource;
+use crate::{owner::Owner, resource::Resource};
 
 /// A task, by its place in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +14,7 @@ pub struct TaskId(pub usize);
 /// One thing to do.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// In a user's words.
+    /// What is done, in a user's words and without the machine's name.
     pub title: String,
     /// Tasks that must have succeeded.
     pub needs: Vec<TaskId>,
@@ -24,6 +26,16 @@ pub struct Task {
     pub work: Work,
 }
 
+impl fmt::Display for Task {
+    /// The title behind the machine's or the node's name: `w0: runtime`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.subject().machine() {
+            Some(machine) => write!(f, "{machine}: {}", self.title),
+            None => f.write_str(&self.title),
+        }
+    }
+}
+
 /// How a task goes together with others that could run at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
@@ -32,8 +44,7 @@ pub enum Concurrency {
     Free,
     /// These wait for each other while they run, so that all of them together count as one.
     Together,
-    /// One at a time, each behind the health of the one before. A machine on which nothing has to be changed does not
-    /// take part.
+    /// In turn, each behind the health of those before. A machine on which nothing has to be changed does not take part.
     OneByOne(Lane),
 }
 
@@ -44,22 +55,24 @@ impl Concurrency {
     }
 }
 
-/// Services of which only one may be restarted at a time.
+/// Services that are restarted in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Members of etcd: more than half of them have to run.
+    /// Members of etcd, one at a time: more than half of them have to run.
     Etcd,
-    /// API servers with what belongs to them.
+    /// API servers with what belongs to them, one at a time.
     ControlPlane,
+    /// Kubelets and runtimes of nodes that live, as many at a time as may be unavailable.
+    Workers,
 }
 
 /// Whom a task is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// A machine, by its place in the cluster's list.
-    Machine(usize),
+    /// A machine.
+    Machine(Name),
     /// The node of a machine.
-    Node(usize),
+    Node(Name),
     /// Something that is applied, by its manifest's name.
     Addon(String),
     /// The cluster's API as a whole.
@@ -72,9 +85,12 @@ impl Task {
         match &self.work {
             Work::Machine { machine, .. }
             | Work::Release { machine, .. }
-            | Work::Leave { machine } => Subject::Machine(*machine),
-            Work::Api(ApiWork::Drain(one) | ApiWork::DeleteNode(one)) => Subject::Node(one.machine),
-            Work::Api(ApiWork::Node(node)) => Subject::Node(node.machine),
+            | Work::BeforeUndo { machine }
+            | Work::Undo { machine, .. } => Subject::Machine(machine.clone()),
+            Work::Api(ApiWork::Drain(name) | ApiWork::DeleteNode(name)) => {
+                Subject::Node(name.clone())
+            }
+            Work::Api(ApiWork::Node(node)) => Subject::Node(node.name.clone()),
             Work::Api(ApiWork::RolledOut { addon, .. }) => Subject::Addon(addon.clone()),
             Work::Api(ApiWork::Apply(manifests)) => match manifests.first() {
                 Some(manifest) => Subject::Addon(manifest.name.clone()),
@@ -89,10 +105,28 @@ impl Task {
 
 impl Subject {
     /// The machine, also that of a node.
-    pub fn machine(&self) -> Option<usize> {
+    pub fn machine(&self) -> Option<&Name> {
         match self {
-            Self::Machine(place) | Self::Node(place) => Some(*place),
+            Self::Machine(name) | Self::Node(name) => Some(name),
             Self::Addon(_) | Self::Api => None,
+        }
+    }
+}
+
+/// A part of what is done on a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Packages that come by themselves, ahead of the rest of what [`Owner::Prepare`] has.
+    Packages,
+    /// All that an owner has.
+    Of(Owner),
+}
+
+impl Part {
+    fn owner(self) -> Owner {
+        match self {
+            Self::Packages => Owner::Prepare,
+            Self::Of(owner) => owner,
         }
     }
 }
@@ -101,36 +135,32 @@ impl Subject {
 pub(super) struct Graph {
     pub(super) tasks: Vec<Task>,
     /// Which part of which machine is which task.
-    known: Vec<(&'static str, usize, TaskId)>,
+    known: Vec<(Part, Name, TaskId)>,
 }
 
 impl Graph {
     pub(super) fn machine(
         &mut self,
-        machine: usize,
-        part: &'static str,
-        name: &str,
-        owner: Word,
+        machine: &Name,
+        part: Part,
         needs: &[TaskId],
         resources: Vec<Resource>,
     ) {
-        let id = TaskId(self.tasks.len());
-        self.known.push((part, machine, id));
-        self.tasks.push(Task {
-            title: format!("{name}: {part}"),
-            needs: needs.to_vec(),
-            after: Vec::new(),
-            concurrency: Concurrency::Free,
-            work: Work::Machine {
-                machine,
-                owner,
-                resources,
-            },
-        });
+        let title = match part {
+            Part::Packages => "packages",
+            Part::Of(owner) => owner.as_str(),
+        };
+        let work = Work::Machine {
+            machine: machine.clone(),
+            owner: part.owner(),
+            resources,
+        };
+        let id = self.push(title, needs, work);
+        self.known.push((part, machine.clone(), id));
     }
 
     pub(super) fn api(&mut self, title: &str, needs: &[TaskId], work: ApiWork) -> TaskId {
-        self.api_after(title, needs, &[], work)
+        self.push(title, needs, Work::Api(work))
     }
 
     pub(super) fn api_after(
@@ -140,22 +170,16 @@ impl Graph {
         after: &[TaskId],
         work: ApiWork,
     ) -> TaskId {
-        let id = TaskId(self.tasks.len());
-        self.tasks.push(Task {
-            title: title.to_owned(),
-            needs: needs.to_vec(),
-            after: after.to_vec(),
-            concurrency: Concurrency::Free,
-            work: Work::Api(work),
-        });
+        let id = self.api(title, needs, work);
+        self.last_comes_after(after);
         id
     }
 
     /// A task of any kind, behind these.
-    pub(super) fn push(&mut self, title: String, needs: &[TaskId], work: Work) -> TaskId {
+    pub(super) fn push(&mut self, title: &str, needs: &[TaskId], work: Work) -> TaskId {
         let id = TaskId(self.tasks.len());
         self.tasks.push(Task {
-            title,
+            title: title.to_owned(),
             needs: needs.to_vec(),
             after: Vec::new(),
             concurrency: Concurrency::Free,
@@ -173,8 +197,8 @@ impl Graph {
     }
 
     /// Every task on a machine.
-    pub(super) fn all_on(&self, machine: usize) -> Vec<TaskId> {
-        let known = self.known.iter().filter(|(_, place, _)| *place == machine);
+    pub(super) fn all_on(&self, machine: &Name) -> Vec<TaskId> {
+        let known = self.known.iter().filter(|(_, name, _)| name == machine);
         known.map(|(_, _, id)| *id).collect()
     }
 
@@ -192,19 +216,16 @@ impl Graph {
         }
     }
 
-    pub(super) fn find(&self, part: &str, machine: usize) -> Option<TaskId> {
-        let found = self
-            .known
-            .iter()
-            .find(|(one, place, _)| *one == part && *place == machine);
+    pub(super) fn find(&self, part: Part, machine: &Name) -> Option<TaskId> {
+        let mut known = self.known.iter();
+        let found = known.find(|(one, name, _)| *one == part && name == machine);
         found.map(|(_, _, id)| *id)
     }
 
     /// The last task of a machine.
-    pub(super) fn last_on(&self, machine: usize) -> Option<TaskId> {
+    pub(super) fn last_on(&self, machine: &Name) -> Option<TaskId> {
         let mut known = self.known.iter().rev();
-        known
-            .find(|(_, place, _)| *place == machine)
-            .map(|(_, _, id)| *id)
+        let found = known.find(|(_, name, _)| name == machine);
+        found.map(|(_, _, id)| *id)
     }
 }

@@ -2,47 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use hatchery_spec::cluster::{Machine, Schedule};
+use hatchery_spec::{
+    cluster::{Machine, Schedule},
+    value::Name,
+};
 
-use super::{Error, Maker, Part, TaskId};
-use crate::components::hooks;
+use super::{Component, Error, Maker, Part, TaskId};
+use crate::{components::hooks, owner::Owner};
 
 impl Maker<'_> {
     /// The user's scripts that come before everything else, and those that wait for the end.
-    pub(super) fn hooks(&mut self, place: usize, node: &Machine) -> Result<(), Error> {
-        let parts: [(&'static str, Schedule, Part); 3] = [
-            (hooks::BEFORE, Schedule::Precleanup, hooks::precleanup),
-            (hooks::AFTER, Schedule::Postcleanup, hooks::postcleanup),
-            ("prejoin", Schedule::Prejoin, hooks::prejoin),
+    pub(super) fn hooks(&mut self, node: &Machine) -> Result<(), Error> {
+        let parts: [(Owner, Schedule, Component); 3] = [
+            (Owner::Precleanup, Schedule::Precleanup, hooks::precleanup),
+            (
+                Owner::Postcleanup,
+                Schedule::Postcleanup,
+                hooks::postcleanup,
+            ),
+            (Owner::Prejoin, Schedule::Prejoin, hooks::prejoin),
         ];
-        for (owner, schedule, part) in parts {
+        for (owner, schedule, component) in parts {
             // What is kept for the way back would run if it were only given up: it is replaced by nothing.
-            let is_replaced = schedule != Schedule::Prejoin && self.has_records_of(place, owner);
-            if self.has_hooks(place, schedule) || is_replaced {
-                let needs = self.prepared(place);
-                self.add(place, node, owner, &needs, &[part])?;
+            let is_replaced =
+                schedule != Schedule::Prejoin && self.observed.has_records_of(&node.name, owner);
+            if self.has_hooks(&node.name, schedule) || is_replaced {
+                let needs = self.prepared(&node.name);
+                self.add(node, owner, &needs, &[component])?;
             }
         }
         Ok(())
     }
 
-    /// Whether a machine has something on behalf of an owner.
-    pub(super) fn has_records_of(&self, place: usize, owner: &str) -> bool {
-        let managed = self.basis.managed.get(place);
-        let mut resources = managed.into_iter().flat_map(|one| &one.resources);
-        resources.any(|one| one.owners.iter().any(|name| name == owner))
-    }
-
     /// The user's scripts for machines that have joined: when the machine's own node is ready, and on machines that are no
     /// nodes when all others are, or will not be.
-    pub(super) fn postjoin(&mut self, nodes: &BTreeMap<usize, TaskId>) -> Result<(), Error> {
-        for (place, node) in self.present(|_| true) {
-            if self.has_hooks(place, Schedule::Postjoin) {
-                let own = nodes.get(&place).copied();
-                let needs: Vec<_> = self.graph.last_on(place).into_iter().chain(own).collect();
-                self.add(place, node, "postjoin", &needs, &[hooks::postjoin])?;
+    pub(super) fn postjoin(&mut self, nodes: &BTreeMap<Name, TaskId>) -> Result<(), Error> {
+        for node in self.present(|_| true) {
+            if self.has_hooks(&node.name, Schedule::Postjoin) {
+                let own = nodes.get(&node.name).copied();
+                let last = self.graph.last_on(&node.name);
+                let needs: Vec<_> = last.into_iter().chain(own).collect();
+                self.add(node, Owner::Postjoin, &needs, &[hooks::postjoin])?;
                 if own.is_none() {
-                    let all: Vec<_> = nodes.values().copied().collect();
+                    let mut all: Vec<_> = nodes.values().copied().collect();
+                    all.sort();
                     self.graph.last_comes_after(&all);
                 }
             }
@@ -50,20 +53,22 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn has_hooks(&self, place: usize, schedule: Schedule) -> bool {
-        let node_context = self.basis.sites.get(&place);
-        let mut hooks = node_context
-            .into_iter()
-            .flat_map(|(_, brought)| &brought.hooks);
+    fn has_hooks(&self, machine: &Name, schedule: Schedule) -> bool {
+        let installation = self.wanted.installations.get(machine);
+        let mut hooks = installation.into_iter().flat_map(|brought| &brought.hooks);
         hooks.any(|hook| hook.schedule == schedule)
     }
 
     /// What has to be done on a machine before any component.
-    pub(super) fn prepared(&self, place: usize) -> Vec<TaskId> {
-        let owners = ["prejoin", hooks::AFTER, hooks::BEFORE, "prepare"];
-        let found = owners
-            .iter()
-            .find_map(|owner| self.graph.find(owner, place));
+    pub(super) fn prepared(&self, machine: &Name) -> Vec<TaskId> {
+        let owners = [
+            Owner::Prejoin,
+            Owner::Postcleanup,
+            Owner::Precleanup,
+            Owner::Prepare,
+        ];
+        let mut found = owners.into_iter().map(Part::Of);
+        let found = found.find_map(|part| self.graph.find(part, machine));
         found.into_iter().collect()
     }
 }

@@ -4,56 +4,61 @@
 
 use std::collections::BTreeMap;
 
-use super::{ApiWork, Departure, Maker, TaskId, Work, note, release};
+use hatchery_spec::value::Name;
+
+use super::{ApiWork, Maker, TaskId, Work, note};
+use crate::owner::Owner;
 
 impl Maker<'_> {
     /// The nodes that come with this plan.
-    pub(super) fn joining(&self, nodes: &BTreeMap<usize, TaskId>) -> Vec<TaskId> {
-        let new = nodes
-            .iter()
-            .filter(|(place, _)| !self.has_records_of(**place, "worker"));
-        new.map(|(_, task)| *task).collect()
+    pub(super) fn joining(&self, nodes: &BTreeMap<Name, TaskId>) -> Vec<TaskId> {
+        let is_new = |machine: &Name| !self.observed.has_records_of(machine, Owner::Worker);
+        let new = nodes.iter().filter(|(machine, _)| is_new(machine));
+        let mut new: Vec<_> = new.map(|(_, task)| *task).collect();
+        new.sort();
+        new
     }
 
     /// What becomes of machines that leave the cluster. One that does not answer loses its node all the same: its pods
     /// are to run elsewhere.
     pub(super) fn departures(&mut self) {
-        let first = self.basis.cluster.machines().len();
-        for (place, machine) in (first..).zip(self.basis.cluster.leaving()) {
-            let is_balancer = self.has_records_of(place, release::BALANCER);
-            if is_balancer && note::missing_load_balancer(&self.basis).is_some() {
+        for node in self.wanted.cluster.leaving() {
+            let name = &node.name;
+            let is_balancer = self.observed.has_records_of(name, Owner::LoadBalancer);
+            if is_balancer && note::missing_load_balancer(self.wanted).is_some() {
                 continue;
             }
-            let departure = Departure {
-                name: machine.name.to_string(),
-                machine: place,
-            };
-            let drained = self.drain(departure.clone());
-            let deleted = self.delete_node(departure, drained);
-            if self.basis.missing.contains(&place) {
+            let drained = self.drain(name);
+            let deleted = self.delete_node(name, drained);
+            if self.observed.is_silent(name) {
                 continue;
             }
             let mut needs = vec![deleted];
             if is_balancer {
                 needs.extend(self.clients_of_the_api());
             }
-            let title = format!("{}: leave", machine.name);
-            let work = Work::Leave { machine: place };
-            self.graph.push(title, &needs, work);
+            let machine = name.clone();
+            let before = Work::BeforeUndo {
+                machine: machine.clone(),
+            };
+            if self.observed.has_records_of(name, Owner::Precleanup) {
+                needs = vec![self.graph.push("scripts before cleanup", &needs, before)];
+            }
+            let leaves = true;
+            self.graph
+                .push("leave", &needs, Work::Undo { machine, leaves });
         }
     }
 
-    pub(super) fn drain(&mut self, departure: Departure) -> TaskId {
-        let title = format!("{}: drain", departure.name);
+    pub(super) fn drain(&mut self, node: &Name) -> TaskId {
         let mut needs: Vec<_> = self.api_ready.into_iter().collect();
         needs.extend(&self.new_nodes);
         self.graph
-            .push(title, &needs, Work::Api(ApiWork::Drain(departure)))
+            .api("drain", &needs, ApiWork::Drain(node.clone()))
     }
 
-    pub(super) fn delete_node(&mut self, departure: Departure, drained: TaskId) -> TaskId {
-        let title = format!("{}: delete node", departure.name);
-        let work = Work::Api(ApiWork::DeleteNode(departure));
-        self.graph.push(title, &[drained], work)
+    pub(super) fn delete_node(&mut self, node: &Name, drained: TaskId) -> TaskId {
+        self.graph
+            .api("delete node", &[drained], ApiWork::DeleteNode(node.clone()))
     }
 }

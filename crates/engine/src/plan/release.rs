@@ -17,8 +17,11 @@ use hatchery_host::{
 
 use hatchery_spec::cluster::{Machine, Role};
 
-use super::{Departure, Error, Maker, TaskId, Work, note};
-use crate::resource::{self, Resource};
+use super::{Error, Maker, TaskId, Work, note};
+use crate::{
+    owner::Owner,
+    resource::{self, Resource},
+};
 
 /// Something that one of its owners no longer needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,57 +37,47 @@ pub struct Released {
 impl Released {
     /// Whether it belongs to what makes a machine a node.
     fn is_of_node(&self) -> bool {
-        self.release.owner.as_str() == "worker"
+        self.release.owner.as_str() == Owner::Worker.as_str()
     }
 
     /// Whether it belongs to what leads to the API.
     fn is_of_balancer(&self) -> bool {
-        self.release.owner.as_str() == BALANCER
+        self.release.owner.as_str() == Owner::LoadBalancer.as_str()
     }
 }
 
 /// The records that each owner has on a machine once a plan is done.
 type Wanted = BTreeMap<Word, BTreeSet<RecordKey>>;
 
-/// On whose behalf a machine leads to the API.
-pub(super) const BALANCER: &str = "load-balancer";
-
 /// Packages and images stay until the machine leaves: what else needs them by now, nobody has written down.
 const KEPT: [&str; 2] = ["package", "image"];
-
-/// Came along with packages of a run that died, and goes with them.
-const UNOWNED: &str = "unowned";
 
 impl Maker<'_> {
     /// A task for each machine that has something of an earlier file.
     pub(super) fn releases(&mut self) -> Result<(), Error> {
-        for (place, node) in self.present(|_| true) {
-            let Some(managed) = self.basis.managed.get(place) else {
+        for node in self.present(|_| true) {
+            let Some(managed) = self.observed.managed(&node.name) else {
                 continue;
             };
             if managed.resources.is_empty() {
                 continue;
             }
-            let wanted = self.wanted(place, node)?;
+            let wanted = self.records(node)?;
             let resources = managed.resources.iter();
             let released = resources.flat_map(|one| released(one, node, &wanted));
             let mut released: Vec<_> = released.collect();
             // Nobody can say that the new one is reached.
-            if note::missing_load_balancer(&self.basis).is_some() {
+            if note::missing_load_balancer(self.wanted).is_some() {
                 released.retain(|one| !one.is_of_balancer());
             }
             if released.is_empty() {
                 continue;
             }
             let is_no_node = !node.is(Role::Worker) && released.iter().any(Released::is_of_node);
-            let departure = is_no_node.then(|| Departure {
-                name: node.name.to_string(),
-                machine: place,
-            });
-            let mut needs = self.graph.all_on(place);
-            if let Some(departure) = departure {
-                let drained = self.drain(departure.clone());
-                needs.push(self.delete_node(departure, drained));
+            let mut needs = self.graph.all_on(&node.name);
+            if is_no_node {
+                let drained = self.drain(&node.name);
+                needs.push(self.delete_node(&node.name, drained));
             }
             if released.iter().any(Released::is_of_balancer) {
                 needs.extend(self.clients_of_the_api());
@@ -95,27 +88,26 @@ impl Maker<'_> {
             {
                 needs.extend(self.graph.rolled_out());
             }
-            let title = format!("{}: release", node.name);
             let work = Work::Release {
-                machine: place,
+                machine: node.name.clone(),
                 released,
             };
-            self.graph.push(title, &needs, work);
+            self.graph.push("release", &needs, work);
         }
         Ok(())
     }
 
     /// What leads to the API from now on, and whoever asks it at its endpoint: a former one goes when all of them are through.
     pub(super) fn clients_of_the_api(&self) -> Vec<TaskId> {
-        let balancers = self.all("load-balancer", Role::LoadBalancer);
-        let masters = self.all("master", Role::Master);
-        let workers = self.all("worker", Role::Worker);
+        let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
+        let masters = self.all(Owner::Master, Role::Master);
+        let workers = self.all(Owner::Worker, Role::Worker);
         [balancers, masters, workers].concat()
     }
 
     /// The records that each owner has on a machine once the plan is done.
-    fn wanted(&self, place: usize, node: &Machine) -> Result<Wanted, Error> {
-        let name = || node.name.to_string();
+    fn records(&self, node: &Machine) -> Result<Wanted, Error> {
+        let name = || node.name.clone();
         let mut operations: BTreeMap<Word, Vec<Vec<Operation>>> = BTreeMap::new();
         for task in &self.graph.tasks {
             if let Work::Machine {
@@ -123,14 +115,14 @@ impl Maker<'_> {
                 owner,
                 resources,
             } = &task.work
-                && *machine == place
+                && *machine == node.name
             {
                 let stood_for: Result<Vec<_>, _> = resources.iter().map(stand_ins).collect();
                 let stood_for = stood_for.map_err(|source| Error::Machine {
                     machine: name(),
                     source,
                 })?;
-                let all = operations.entry(owner.clone()).or_default();
+                let all = operations.entry(owner.word()).or_default();
                 all.push(stood_for.into_iter().flatten().collect());
             }
         }
@@ -155,7 +147,9 @@ fn released(one: &ManagedResource, node: &Machine, wanted: &Wanted) -> Vec<Relea
     if KEPT.contains(&one.kind.as_str()) {
         return Vec::new();
     }
-    let owners = one.owners.iter().filter(|owner| *owner != UNOWNED);
+    // What came along with packages of a run that died goes with them.
+    let owners = one.owners.iter();
+    let owners = owners.filter(|owner| *owner != Owner::Unowned.as_str());
     // A name that is not a word is not one of ours.
     let owners = owners.filter_map(|owner| Word::new(owner.as_str()).ok());
     let (needed, given_up): (Vec<_>, Vec<_>) = owners.partition(|owner| {
@@ -180,7 +174,8 @@ fn released(one: &ManagedResource, node: &Machine, wanted: &Wanted) -> Vec<Relea
 /// Whether a script that nobody names any more stays. The way back of ours may do anything, so one that merely got another name
 /// must not end what runs: it goes with its owner, or with the machine's role. The user's own only forget that they ran.
 fn keeps_script(owner: &Word, node: &Machine, wanted: &Wanted) -> bool {
-    let is_users = ["prejoin", "postjoin"].contains(&owner.as_str());
+    let users = [Owner::Prejoin, Owner::Postjoin].map(Owner::as_str);
+    let is_users = users.contains(&owner.as_str());
     !is_users && node.is(Role::Worker) && wanted.contains_key(owner)
 }
 

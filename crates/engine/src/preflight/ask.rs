@@ -1,12 +1,15 @@
 //! Asks many machines at once what they are like. A machine that hangs keeps nobody waiting but itself.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use hatchery_host::{
     facts::Facts,
-    machine::{Error, Machine, Managed},
+    machine::{Error, Managed},
 };
+use hatchery_spec::value::Name;
+
+use crate::{api_access::Machines, observed::Observed};
 
 /// What a machine answered.
 pub type Reply = Result<(Facts, Managed), Error>;
@@ -35,28 +38,30 @@ impl Default for AskOptions {
 /// Saying goodbye may take no longer.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Asks every machine for its facts; nothing is changed anywhere. `heard` is told of each answer as it comes, with the
-/// machine's place in the list. Returns the answers in the machines' order.
+/// Asks every machine for its facts; nothing is changed anywhere. `on_reply` is told of each answer as it comes.
 pub async fn ask(
-    machines: &[Machine],
+    machines: &Machines,
     options: AskOptions,
-    mut heard: impl FnMut(usize, &Reply),
-) -> Vec<Reply> {
-    let mut answers: Vec<Option<Reply>> = machines.iter().map(|_| None).collect();
-    let questions = machines
+    mut on_reply: impl FnMut(&Name, &Reply),
+) -> Observed {
+    let questions: Vec<_> = machines
         .iter()
-        .enumerate()
-        .map(|(place, machine)| async move {
-            let reply = machine.facts(options.deadline).await;
-            if !options.stay {
-                let _ = tokio::time::timeout(GOODBYE, machine.disconnect()).await;
+        .map(|(name, machine)| {
+            let (name, machine) = (name.clone(), Arc::clone(machine));
+            async move {
+                let reply = machine.facts(options.deadline).await;
+                if !options.stay {
+                    let _ = tokio::time::timeout(GOODBYE, machine.disconnect()).await;
+                }
+                (name, reply)
             }
-            (place, reply)
-        });
+        })
+        .collect();
     let mut replies = stream::iter(questions).buffer_unordered(options.parallel.max(1));
-    while let Some((place, reply)) = replies.next().await {
-        heard(place, &reply);
-        answers[place] = Some(reply);
+    let mut all = Vec::new();
+    while let Some((name, reply)) = replies.next().await {
+        on_reply(&name, &reply);
+        all.push((name, reply));
     }
-    answers.into_iter().flatten().collect()
+    Observed::new(all)
 }

@@ -6,9 +6,9 @@ use hatchery_host::facts::Clock;
 
 use super::{
     Severity::{self, Error, Warning},
-    finding::{Finding, Findings},
     subject::Subject,
 };
+use crate::finding::{Finding, Findings};
 
 /// Events and logs of machines farther apart cannot be put in order.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);

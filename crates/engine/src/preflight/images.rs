@@ -8,24 +8,23 @@ use std::{
 };
 
 use futures::future::join_all;
-use hatchery_host::{
-    facts::{Facts, RuntimeKind as Found},
-    machine::Machine,
-    transport,
-};
+use hatchery_host::{facts::Facts, machine::Machine, transport};
 use hatchery_spec::{
     Cluster,
-    cluster::{DOCKER_HUB, Item, Machine as Node, Role, RuntimeKind},
-    value::Arch,
+    cluster::{DOCKER_HUB, Item, Machine as Node, Role},
+    value::{Arch, Name},
 };
 use serde_json::Value;
 
-use super::{Severity, ask::Reply, finding::Finding};
 use crate::{
-    components::registry,
+    api_access::Machines,
+    components::{registry, runtime},
+    finding::{Finding, Severity},
     name_list::NameList,
-    package::{Installation, full_reference},
+    observed::Observed,
+    package::full_reference,
     plan::{ApiWork, Plan, Work},
+    wanted::Wanted,
 };
 
 /// A registry answers in less, or pods would wait long for their images.
@@ -36,40 +35,50 @@ const DOCKER: &str = "registry-1.docker.io";
 
 /// What is not to be had, each registry with the machines that would need it.
 pub(crate) async fn check(
-    cluster: &Cluster,
+    wanted: &Wanted,
     plan: &Plan,
-    machines: &[Machine],
-    replies: &[Reply],
-    sites: &BTreeMap<usize, (Facts, Installation)>,
+    machines: &Machines,
+    observed: &Observed,
 ) -> Vec<Finding> {
+    let Wanted {
+        cluster,
+        installations,
+        ..
+    } = wanted;
     let archs: Vec<_> = cluster.machines().iter().map(|node| node.arch).collect();
     let needed = needed(cluster, plan, &archs);
-    let mut lacking: BTreeMap<String, (BTreeSet<usize>, BTreeSet<String>)> = BTreeMap::new();
-    for (place, (facts, installation)) in sites {
-        let node = cluster.machine(*place);
-        let is_new = matches!(&replies[*place], Ok((_, managed)) if managed.cluster.is_none());
-        if !is_new || !node.is(Role::Worker) || has_own_ways(cluster, node, facts) {
+    let mut lacking: BTreeMap<String, (Vec<&Name>, BTreeSet<String>)> = BTreeMap::new();
+    for node in cluster.machines() {
+        let name = &node.name;
+        let (Some(installation), Some(Ok((facts, managed)))) =
+            (installations.get(name), observed.reply(name))
+        else {
+            continue;
+        };
+        if managed.cluster.is_some() || !node.is(Role::Worker) || has_own_ways(cluster, node, facts)
+        {
             continue;
         }
         let archives = installation.images.iter();
         let brought = archives.flat_map(|archive| archive.references().to_vec());
         let brought: BTreeSet<_> = brought.filter_map(|image| full_reference(&image)).collect();
         for image in needed.difference(&brought) {
-            let (places, images) = lacking.entry(registry_of(image).to_owned()).or_default();
-            places.insert(*place);
+            let (names, images) = lacking.entry(registry_of(image).to_owned()).or_default();
+            if !names.contains(&name) {
+                names.push(name);
+            }
             images.insert(image.clone());
         }
     }
-    let asking = lacking.iter().map(|(registry, (places, images))| async move {
-        let first = *places.first()?;
-        let reason = unreached(&machines[first], &addresses(cluster, registry)).await?;
+    let asking = lacking.iter().map(|(registry, (names, images))| async move {
+        let first = machines.get(*names.first()?)?;
+        let reason = unreached(first, &addresses(cluster, registry)).await?;
         let images: Vec<_> = images.iter().cloned().collect();
-        let names = places.iter().map(|place| &cluster.machine(*place).name);
         let them = if images.len() == 1 { "it" } else { "them" };
         Some(Finding {
             severity: Severity::Error,
             code: "image",
-            machines: names.map(ToString::to_string).collect(),
+            machines: names.iter().map(ToString::to_string).collect(),
             message: format!(
                 "cannot get {}: no archive brings {them}, and the registry {registry} does not answer: {reason}",
                 NameList(&images)
@@ -85,16 +94,12 @@ pub(crate) async fn check(
 
 /// Whether the runtime can have mirrors of a registry.
 fn has_mirrors(cluster: &Cluster, registry: &str) -> bool {
-    registry == DOCKER_HUB || cluster.runtime.kind == RuntimeKind::Containerd
+    registry == DOCKER_HUB || cluster.runtime.kind.mirrors_any_registry
 }
 
 /// Whether images may come to a machine in a way that cannot be told beforehand.
 fn has_own_ways(cluster: &Cluster, node: &Node, facts: &Facts) -> bool {
-    let wanted = match cluster.runtime.kind {
-        RuntimeKind::Containerd => Found::Containerd,
-        RuntimeKind::Docker => Found::Docker,
-        RuntimeKind::Isulad => Found::Isulad,
-    };
+    let wanted = runtime::of(cluster).found();
     let mut runtimes = facts.runtimes.iter();
     let mut roles = node.roles.iter();
     let is_script = |item: &Item| matches!(item, Item::Shell { .. });

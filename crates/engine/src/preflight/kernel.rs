@@ -5,9 +5,9 @@ use hatchery_spec::cluster::{KubeProxyMode, Role};
 
 use super::{
     Severity::{Error, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::{components::network_plugin, finding::Findings};
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.is(Role::Worker) {
@@ -31,14 +31,9 @@ fn modules(subject: &Subject<'_>, findings: &mut Findings) {
         let ipvs = ["ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh"];
         needed.extend(ipvs.map(|module| (module, "kube-proxy in mode ipvs")));
     }
-    if subject
-        .cluster
-        .pods
-        .plugin
-        .as_ref()
-        .is_some_and(|plugin| plugin.name == "flannel")
-    {
-        needed.push(("vxlan", "flannel"));
+    if let Some(plugin) = network_plugin::of(subject.cluster) {
+        let modules = plugin.modules().iter();
+        needed.extend(modules.map(|module| (*module, plugin.name())));
     }
     for (module, used_for) in needed {
         if subject.facts.modules.get(module) == Some(&ModuleState::Missing) {

@@ -5,9 +5,9 @@ use ipnet::IpNet;
 
 use super::{
     Severity::{Error, Note, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::finding::Findings;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     hostname(subject, findings);

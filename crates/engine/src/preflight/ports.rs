@@ -10,9 +10,9 @@ use hatchery_spec::{
 
 use super::{
     Severity::{Error, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::finding::Findings;
 
 /// A port that something of ours listens on.
 struct Need {

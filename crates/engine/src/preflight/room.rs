@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use hatchery_host::facts::Disk;
-use hatchery_spec::cluster::{Role, RuntimeKind};
+use hatchery_spec::cluster::Role;
 
 use super::{
     Severity::{Error, Warning},
-    finding::Findings,
     subject::{Subject, gibibytes},
 };
+use crate::{components::runtime, finding::Findings};
 
 const MIB: u64 = 1 << 20;
 
@@ -119,11 +119,7 @@ fn places(subject: &Subject<'_>) -> Vec<(String, u64, u64)> {
         places.push(("/var/log", 128, 1024));
     }
     if subject.is(Role::Worker) {
-        let images = match subject.cluster.runtime.kind {
-            RuntimeKind::Containerd => "/var/lib/containerd",
-            RuntimeKind::Docker => "/var/lib/docker",
-            RuntimeKind::Isulad => "/var/lib/isulad",
-        };
+        let images = runtime::of(subject.cluster).data();
         places.extend([
             ("/var/lib/kubelet", 128, 1024),
             (images, 1024, 10 * 1024),

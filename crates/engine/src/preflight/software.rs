@@ -5,9 +5,9 @@ use hatchery_spec::cluster::{Item, KubeProxyMode, Role};
 
 use super::{
     Severity::{self, Error, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::finding::Findings;
 
 /// A program, the packages that have it for dpkg and for rpm, and what becomes of a machine without it.
 struct Program {

@@ -6,7 +6,7 @@ use hatchery_spec::{
     cluster::{Machine, Role},
 };
 
-use super::finding::{Finding, Findings, Severity};
+use crate::finding::{Finding, Findings, Severity};
 
 /// A machine that answered.
 #[derive(Clone, Copy)]

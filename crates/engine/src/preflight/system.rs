@@ -4,9 +4,9 @@ use hatchery_spec::cluster::{KubeProxyMode, Role};
 
 use super::{
     Severity::{Error, Note, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::finding::Findings;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     architecture(subject, findings);

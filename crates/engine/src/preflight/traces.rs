@@ -1,16 +1,16 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
 use hatchery_host::facts::{KubernetesTraces, RuntimeKind as Found, Unit};
-use hatchery_spec::{
-    cluster::{Role, RuntimeKind},
-    name_list::NameList,
-};
+use hatchery_spec::{cluster::Role, name_list::NameList, runtimes::RuntimeKind};
 
 use super::{
     Severity::{Error, Note, Warning},
-    finding::Findings,
     subject::Subject,
 };
+use crate::{components::runtime, finding::Findings};
+
+/// Runtimes that no cluster has, where they run as services.
+const OTHERS: [(Found, &str); 1] = [(Found::Crio, "CRI-O")];
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.ours {
@@ -89,31 +89,30 @@ fn is_eggos(traces: &KubernetesTraces) -> bool {
 fn runtimes(subject: &Subject<'_>, findings: &mut Findings) {
     let wanted = subject.cluster.runtime.kind;
     let found = &subject.facts.runtimes;
-    let docker = found.iter().any(|one| one.kind == Found::Docker);
     for one in found {
         let runs = one.unit.as_ref().is_some_and(Unit::is_active);
         let version = one
             .version
             .as_deref()
             .map_or_else(String::new, |version| format!(" {version}"));
-        let (kind, name) = match one.kind {
-            Found::Containerd => (Some(RuntimeKind::Containerd), "containerd"),
-            Found::Docker => (Some(RuntimeKind::Docker), "docker"),
-            Found::Isulad => (Some(RuntimeKind::Isulad), "iSulad"),
-            Found::Crio => (None, "CRI-O"),
-            // It has no service of its own.
-            Found::Podman => continue,
+        let kind = runtime::of_found(one.kind);
+        let mut others = OTHERS.iter();
+        let other = others.find(|(other, _)| *other == one.kind);
+        let Some(name) = kind
+            .map(RuntimeKind::as_str)
+            .or(other.map(|(_, name)| *name))
+        else {
+            continue;
         };
-        // Docker brings its own.
-        let part_of_docker = one.kind == Found::Containerd && docker;
-        if kind == Some(wanted) && !(part_of_docker && wanted == RuntimeKind::Docker) {
+        let is_part = runtime::is_brought(one.kind, found.iter().map(|other| other.kind));
+        if kind == Some(wanted) {
             subject.say(
                 findings,
                 (Note, "runtime"),
                 format!("has {name}{version} already"),
                 "",
             );
-        } else if runs && !part_of_docker {
+        } else if runs && !is_part {
             subject.say(
                 findings,
                 (Warning, "runtime"),

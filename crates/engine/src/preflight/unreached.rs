@@ -4,7 +4,7 @@
 use hatchery_host::{machine::Error, transport};
 use hatchery_spec::cluster::Machine;
 
-use super::finding::{Finding, Findings, Severity};
+use crate::finding::{Finding, Findings, Severity};
 
 pub(super) fn check(node: &Machine, error: &Error, findings: &mut Findings) {
     let (code, message) = words(error);

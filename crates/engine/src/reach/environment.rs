@@ -1,4 +1,4 @@
-//! What the control machine offers: homes, environment variables, host keys that it knows.
+//! What the control machine offers: directories, environment variables, host keys that it knows.
 
 use std::{
     env, fmt, io,
@@ -38,8 +38,8 @@ type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// The control machine as the user has set it up.
 #[derive(Clone)]
 pub struct Environment {
-    /// Hatchery's home.
-    pub home: PathBuf,
+    /// Where what can be made again is kept.
+    pub cache: PathBuf,
     /// The user's home, which `~` stands for.
     pub user_home: Option<PathBuf>,
     /// Host keys that everybody here trusts.
@@ -53,7 +53,7 @@ impl fmt::Debug for Environment {
     /// Variables hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
-            .field("home", &self.home)
+            .field("cache", &self.cache)
             .field("user_home", &self.user_home)
             .field("known_hosts", &self.known_hosts)
             .field("launcher", &self.launcher)
@@ -62,22 +62,22 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// Those of this process.
-    pub fn of_process(home: PathBuf) -> Self {
+    /// That of this process, with Hatchery's home.
+    pub fn of_process(home: &Path) -> Self {
         let user_home = env::var_os("HOME").filter(|home| !home.is_empty());
-        Self::new(home, user_home.map(PathBuf::from), |name| {
+        Self::new(home.join("cache"), user_home.map(PathBuf::from), |name| {
             env::var(name).ok()
         })
     }
 
     /// Others, for whoever acts for somebody else.
     pub fn new(
-        home: PathBuf,
+        cache: PathBuf,
         user_home: Option<PathBuf>,
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            home,
+            cache,
             user_home,
             known_hosts: ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]
                 .map(PathBuf::from)

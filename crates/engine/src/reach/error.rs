@@ -47,10 +47,8 @@ pub enum Problem {
         /// What is wrong with it.
         reason: String,
     },
-    /// The directory that remembers host keys.
-    Directory {
-        /// Which.
-        path: String,
+    /// The place where host keys are remembered.
+    Store {
         /// What is wrong with it.
         reason: String,
     },
@@ -76,8 +74,8 @@ impl Problem {
                 "write the line of /etc/ssh/ssh_host_ed25519_key.pub, or the SHA256:… that 'ssh-keygen -lf' prints for it"
                     .to_owned()
             }
-            Self::Directory { path, .. } => {
-                format!("make {path} writable for this user, or choose another place with --home")
+            Self::Store { .. } => {
+                "make it writable for this user, or choose another place with --home".to_owned()
             }
         }
     }
@@ -100,9 +98,7 @@ impl fmt::Display for Problem {
                 write!(f, "cannot use the private key {path}: {reason}")
             }
             Self::HostKey { reason } => write!(f, "the host-key cannot be used: {reason}"),
-            Self::Directory { path, reason } => {
-                write!(f, "cannot use the directory {path} for host keys: {reason}")
-            }
+            Self::Store { reason } => write!(f, "cannot record host keys: {reason}"),
         }
     }
 }

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret as _;
 use tempfile::TempDir;
 
 use super::*;
+use crate::state::Directory;
 
 fn cluster(text: &str) -> Cluster {
     let reading = read(Input::private("deploy.yaml", text.as_bytes()));
@@ -40,23 +41,27 @@ impl Place {
             _ => None,
         };
         Environment::new(
-            self.path().join("home"),
+            self.path().join("home/cache"),
             Some(self.path().into()),
             variables,
         )
     }
 
     fn targets(&self, cluster: &Cluster) -> Vec<(Target, Privilege)> {
-        let mut errors = Errors::default();
-        let targets = targets(cluster, &self.environment(), &mut errors);
-        assert_eq!(errors.0, []);
-        targets
+        let nodes: Vec<_> = cluster.all_machines().collect();
+        routes(&nodes, &self.store(cluster), &self.environment()).unwrap()
+    }
+
+    fn store(&self, cluster: &Cluster) -> Directory {
+        Directory::new(&self.path().join("home"), &cluster.id)
     }
 
     fn errors(&self, cluster: &Cluster) -> Vec<String> {
         let identity = crate::state::nobody(&cluster.id);
-        let environment = self.environment();
-        let errors = machines(cluster, &identity, &environment, &Timeouts::default()).unwrap_err();
+        let (store, environment) = (self.store(cluster), self.environment());
+        let nodes = cluster.machines();
+        let timeouts = Timeouts::default();
+        let errors = machines(nodes, &store, &identity, &environment, &timeouts).unwrap_err();
         errors
             .iter()
             .map(|error| format!("{error}\n{}", error.problem.remedy()))
@@ -122,7 +127,8 @@ fn without_a_word_the_usual_keys_and_the_agent_are_tried() {
     );
     let agent = |name: &str| (name == "SSH_AUTH_SOCK").then(|| "/run/agent".to_owned());
     let environment = Environment::new(place.path().into(), Some(place.path().into()), agent);
-    let targets = targets(&cluster, &environment, &mut Errors::default());
+    let nodes: Vec<_> = cluster.all_machines().collect();
+    let targets = routes(&nodes, &place.store(&cluster), &environment).unwrap();
     assert_eq!(
         ways(&targets[0].0.auth),
         ["id_ed25519", "id_rsa", "agent Some(\"/run/agent\")"]

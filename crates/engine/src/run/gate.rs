@@ -6,17 +6,14 @@ use std::{
 };
 
 use futures::future::join_all;
-use hatchery_spec::{
-    Cluster,
-    cluster::{Component, Role},
-};
+use hatchery_spec::{Cluster, cluster::Component, value::Name};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::{sleep, timeout},
 };
 
-use super::{Run, TaskError};
+use super::{Cause, Run, TaskError};
 use crate::{name_list::NameList, plan::Lane};
 
 /// A member that is well says so at once.
@@ -28,98 +25,122 @@ const SETTLING: Duration = Duration::from_secs(15);
 /// No answer about health is longer.
 const LONGEST: u64 = 16 * 1024;
 
-/// Who was well before a restart, by place, and has to be well after it.
+/// What was well before a restart, and has to be well after it.
 #[derive(Debug)]
-pub(super) struct Before(BTreeSet<usize>);
+pub(super) enum Before {
+    /// These members of etcd were.
+    Etcd(BTreeSet<Name>),
+    /// An API server comes back when etcd has a majority, which it has.
+    ControlPlane,
+    /// Whether the kubelet was.
+    Worker(bool),
+}
+
+impl Before {
+    /// Whether the machine itself was.
+    pub(super) fn is_well(&self) -> bool {
+        !matches!(self, Self::Worker(false))
+    }
+}
 
 impl Run<'_> {
     /// Whether the service on this machine may be restarted now.
     pub(super) async fn before_restart(
         &self,
         lane: Lane,
-        place: usize,
+        machine: &Name,
     ) -> Result<Before, TaskError> {
+        if lane == Lane::Workers {
+            let kubelet = timeout(ANSWER, self.has_healthy_kubelet(machine)).await;
+            return Ok(Before::Worker(kubelet.unwrap_or(false)));
+        }
         let begin = Instant::now();
+        let members = self.members();
         let healthy = loop {
             let healthy = self.healthy_members().await;
-            let all = healthy.len() == self.cluster.etcds().len();
             // A machine that did not answer does not come back by waiting.
-            let expected = self.members().len() - self.missing_members();
-            if all || healthy.len() >= expected || begin.elapsed() > SETTLING {
+            let silent = members.iter().filter(|name| self.is_silent(name));
+            let is_all = healthy.len() >= members.len() - silent.count();
+            if is_all || begin.elapsed() > SETTLING {
                 break healthy;
             }
             sleep(PAUSE).await;
         };
-        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
-        let members = self.members();
-        let away: Vec<_> = members
-            .iter()
-            .filter(|member| !healthy.contains(member))
-            .map(name)
-            .collect();
+        let away = members.iter().filter(|member| !healthy.contains(member));
+        let away: Vec<_> = away.map(ToString::to_string).collect();
         let refusal = match lane {
-            Lane::Etcd => refuse_member(members.len(), &healthy, place),
-            Lane::ControlPlane => refuse_master(members.len(), healthy.len()),
+            Lane::Etcd => refuse_member(members.len(), &healthy, machine),
+            Lane::ControlPlane | Lane::Workers => refuse_master(members.len(), healthy.len()),
         };
-        match refusal {
-            None => Ok(Before(healthy)),
-            Some(left) => Err(TaskError::Refused {
-                reason: format!(
+        match (refusal, lane) {
+            (None, Lane::Etcd) => Ok(Before::Etcd(healthy)),
+            (None, _) => Ok(Before::ControlPlane),
+            (Some(left), _) => Err(TaskError::Alone(Cause::new(
+                format!(
                     "not restarted: etcd on {} does not answer that it is healthy, and {left}",
                     NameList(&away)
                 ),
-                remedy: Some(
-                    "bring the members back (journalctl -u etcd there), then run again".into(),
-                ),
-            }),
+                Some("bring the members back (journalctl -u etcd there), then run again".into()),
+            ))),
         }
     }
 
     /// Waits until the service on this machine is well again, and everybody who was before.
     pub(super) async fn after_restart(
         &self,
-        lane: Lane,
-        place: usize,
+        machine: &Name,
         before: &Before,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<(), TaskError> {
-        match lane {
-            Lane::ControlPlane => {
-                step("waiting for the API on this machine");
-                let answered = self.api_by(place, self.timeouts.restart, step).await;
-                answered.map(drop).map_err(|error| {
-                    TaskError::Failed {
-                    reason: format!("restarted, and its API server does not come back: {error}"),
-                    remedy: Some(
-                        "see journalctl -u kube-apiserver there; the other masters are as they were"
-                            .into(),
-                    ),
+        let limit = self.context.settings.restart;
+        match before {
+            // It was not well, and whether it ever is says the node.
+            Before::Worker(false) => Ok(()),
+            Before::Worker(true) => {
+                let begin = Instant::now();
+                let healthy = || timeout(ANSWER, self.has_healthy_kubelet(machine));
+                while healthy().await != Ok(true) {
+                    if begin.elapsed() > limit {
+                        return Err(not_back(
+                            format!("and {} s later the kubelet is not healthy", limit.as_secs()),
+                            "see journalctl -u kubelet there; nodes that come after it are as they were",
+                        ));
+                    }
+                    sleep(PAUSE).await;
                 }
+                Ok(())
+            }
+            Before::ControlPlane => {
+                step("waiting for the API on this machine");
+                let answered = self.access()?.by(machine, limit, step).await;
+                answered.map(drop).map_err(|error| {
+                    not_back(
+                        format!("and its API server does not come back: {error}"),
+                        "see journalctl -u kube-apiserver there; the other masters are as they were",
+                    )
                 })
             }
-            Lane::Etcd => {
+            Before::Etcd(healthy) => {
                 step("waiting for all members of etcd to be healthy");
-                let wanted: BTreeSet<_> = before.0.iter().copied().chain([place]).collect();
+                let mut wanted = healthy.clone();
+                wanted.insert(machine.clone());
                 let begin = Instant::now();
                 loop {
                     let healthy = self.healthy_members().await;
                     if wanted.is_subset(&healthy) {
                         return Ok(());
                     }
-                    if begin.elapsed() > self.timeouts.restart {
-                        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
-                        let missing: Vec<_> = wanted.difference(&healthy).map(name).collect();
-                        return Err(TaskError::Failed {
-                            reason: format!(
-                                "restarted, and {} s later etcd is not healthy on {}",
-                                self.timeouts.restart.as_secs(),
+                    if begin.elapsed() > limit {
+                        let missing = wanted.difference(&healthy).map(ToString::to_string);
+                        let missing: Vec<_> = missing.collect();
+                        return Err(not_back(
+                            format!(
+                                "and {} s later etcd is not healthy on {}",
+                                limit.as_secs(),
                                 NameList(&missing)
                             ),
-                            remedy: Some(
-                                "see journalctl -u etcd there; members that come after it are as they were"
-                                    .into(),
-                            ),
-                        });
+                            "see journalctl -u etcd there; members that come after it are as they were",
+                        ));
                     }
                     sleep(PAUSE).await;
                 }
@@ -127,48 +148,79 @@ impl Run<'_> {
         }
     }
 
-    /// The machines with a member, by place.
-    fn members(&self) -> Vec<usize> {
-        let machines = self.cluster.machines().iter().enumerate();
-        machines
-            .filter(|(_, node)| node.is(Role::Etcd))
-            .map(|(place, _)| place)
-            .collect()
+    fn members(&self) -> Vec<Name> {
+        let members = self.context.cluster.etcds();
+        members.map(|node| node.name.clone()).collect()
     }
 
-    fn missing_members(&self) -> usize {
-        let members = self.members();
-        members
-            .iter()
-            .filter(|place| self.missing.contains(place))
-            .count()
+    fn is_silent(&self, machine: &Name) -> bool {
+        self.context.observed.is_silent(machine)
     }
 
     /// Members that say they are healthy, which they do only while there is a majority.
-    async fn healthy_members(&self) -> BTreeSet<usize> {
+    async fn healthy_members(&self) -> BTreeSet<Name> {
         let members = self.members().into_iter();
-        let members = members.filter(|place| !self.missing.contains(place));
-        let Some((host, port)) = health_address(self.cluster) else {
+        let members = members.filter(|name| !self.is_silent(name));
+        let Some((host, port)) = health_address(self.context.cluster) else {
             // Nobody can be asked; systemd at least waits until a member has joined the others.
             return members.collect();
         };
         let host = host.as_str();
-        let asked = members.map(|place| async move {
-            let answer = timeout(ANSWER, self.is_healthy(place, host, port)).await;
-            matches!(answer, Ok(Some(true))).then_some(place)
+        let asked = members.map(|name| async move {
+            let answer = timeout(ANSWER, self.ask_health(&name, host, port, "/health")).await;
+            let is_healthy = matches!(answer, Ok(Some(text)) if says_healthy(&text) == Some(true));
+            is_healthy.then_some(name)
         });
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    async fn is_healthy(&self, place: usize, host: &str, port: u16) -> Option<bool> {
-        let connection = self.machines[place].connection().await.ok()?;
+    async fn has_healthy_kubelet(&self, machine: &Name) -> bool {
+        let port = kubelet_port(self.context.cluster);
+        let answer = self.ask_health(machine, "127.0.0.1", port, "/healthz");
+        answer.await.is_some_and(|text| is_ok(&text))
+    }
+
+    /// What a service on a machine answers.
+    async fn ask_health(
+        &self,
+        machine: &Name,
+        host: &str,
+        port: u16,
+        path: &str,
+    ) -> Option<Vec<u8>> {
+        let connection = self.machine(machine).ok()?.connection().await.ok()?;
         let mut stream = connection.forward(host, port).await.ok()?;
-        let question = format!("GET /health HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n");
+        let question = format!("GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n");
         stream.write_all(question.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
         stream.take(LONGEST).read_to_end(&mut answer).await.ok()?;
-        says_healthy(&answer)
+        Some(answer)
     }
+}
+
+fn not_back(what: String, remedy: &str) -> TaskError {
+    TaskError::Failed(Cause::new(
+        format!("restarted, {what}"),
+        Some(remedy.to_owned()),
+    ))
+}
+
+/// Where kubelets tell their health: 10248 unless the user says otherwise.
+fn kubelet_port(cluster: &Cluster) -> u16 {
+    let user = cluster.extra_args.get(&Component::Kubelet);
+    let mut arguments = user.into_iter().flat_map(|user| user.iter());
+    let port = arguments.find_map(|(name, value)| {
+        let is_it = name.trim_start_matches('-') == "healthz-port";
+        is_it.then(|| value.parse().ok()).flatten()
+    });
+    port.unwrap_or(10_248)
+}
+
+/// Whether an answer of `/healthz` says that all is well.
+fn is_ok(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let mut words = text.split_ascii_whitespace();
+    words.next().is_some_and(|word| word.starts_with("HTTP/")) && words.next() == Some("200")
 }
 
 /// Where a member tells its health without a certificate: as etcd is told by us, or by the user, who may want none.
@@ -208,9 +260,9 @@ fn says_healthy(answer: &[u8]) -> Option<bool> {
 
 /// Why a member may not be restarted, if so: the others would be no majority, where they are one with it. While all
 /// are well there is no better moment, however few they are; and one that is not well has nothing to lose.
-fn refuse_member(count: usize, healthy: &BTreeSet<usize>, place: usize) -> Option<String> {
-    let left = healthy.iter().filter(|one| **one != place).count();
-    let harms = healthy.contains(&place) && healthy.len() < count && 2 * left <= count;
+fn refuse_member(count: usize, healthy: &BTreeSet<Name>, member: &Name) -> Option<String> {
+    let left = healthy.iter().filter(|one| *one != member).count();
+    let harms = healthy.contains(member) && healthy.len() < count && 2 * left <= count;
     harms.then(|| format!("this restart would leave {left} of {count} members"))
 }
 
@@ -227,8 +279,9 @@ mod tests {
 
     #[test]
     fn a_restart_never_takes_the_majority_away() {
-        let refuse = |count, healthy: &[usize], place| {
-            refuse_member(count, &healthy.iter().copied().collect(), place)
+        let name = |number: &usize| Name::parse(&format!("m{number}")).unwrap();
+        let refuse = |count, healthy: &[usize], member| {
+            refuse_member(count, &healthy.iter().map(name).collect(), &name(&member))
         };
         // All are well.
         for count in 1..6 {
@@ -250,6 +303,31 @@ mod tests {
         assert_eq!(refuse_master(3, 2), None);
         assert!(refuse_master(3, 1).is_some() && refuse_master(2, 1).is_some());
         assert_eq!(refuse_master(1, 1), None);
+    }
+
+    #[test]
+    fn a_kubelet_is_well_when_it_says_so() {
+        assert!(is_ok(b"HTTP/1.0 200 OK\r\n\r\nok"));
+        for bad in [
+            &b"HTTP/1.0 500 Internal Server Error\r\n\r\nok"[..],
+            b"",
+            b"200",
+            b"ok 200",
+        ] {
+            assert!(!is_ok(bad), "{bad:?}");
+        }
+        let port = |arguments: &str| {
+            let text = format!(
+                "cluster-id: demo\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: []\n{arguments}"
+            );
+            let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+            let said = reading.diagnostics.render(false);
+            kubelet_port(&reading.cluster.expect(&said))
+        };
+        assert_eq!(port(""), 10_248);
+        let other =
+            "config-extra-args: [{name: kubelet, extra-args: {'--healthz-port': '10249'}}]\n";
+        assert_eq!(port(other), 10_249);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use hatchery_host::{
-    machine::{Difference, Event as HostEvent},
+    machine::{Difference, Event as HostEvent, Machine, Managed},
     task::Task as HostTask,
 };
+use hatchery_spec::value::Name;
 use time::OffsetDateTime;
 
-use super::{Done, Run, TaskError};
+use super::{Cause, Done, Run, TaskError, gate::Before};
 use crate::{
     material::Material,
     plan::{Concurrency, Task, Work},
@@ -20,16 +21,14 @@ const LOOK: Duration = Duration::from_secs(120);
 impl Run<'_> {
     /// Whether anything on the machine is not as it is to be.
     pub(super) async fn would_change(&self, work: &Work) -> Result<bool, TaskError> {
-        let Some((place, mut task)) = self.host_task(work, false)? else {
+        let Some((_, machine, mut task)) = self.host_task(work, false)? else {
             return Ok(false);
         };
         task.deadline = LOOK;
-        let differences = self.machines[place].look(&task).await;
+        let differences = machine.look(&task).await;
         // It is not in doubt that nothing was touched.
-        let differences = differences.map_err(|error| TaskError::Refused {
-            remedy: error.remedy(),
-            reason: error.to_string(),
-        })?;
+        let differences =
+            differences.map_err(|error| TaskError::Alone(Cause::new(&error, error.remedy())))?;
         Ok(differences.iter().any(|one| *one != Difference::Unchanged))
     }
 
@@ -39,14 +38,11 @@ impl Run<'_> {
         task: &Task,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Done, TaskError> {
-        let Some((place, work)) = self.host_task(&task.work, true)? else {
-            return Ok(Done {
-                changes: 0,
-                bytes: 0,
-            });
+        let Some((name, machine, work)) = self.host_task(&task.work, true)? else {
+            return Ok(Done::default());
         };
         let before = match task.concurrency {
-            Concurrency::OneByOne(lane) => Some((lane, self.before_restart(lane, place).await?)),
+            Concurrency::OneByOne(lane) => Some(self.before_restart(lane, name).await?),
             Concurrency::Free | Concurrency::Together => None,
         };
         let watch = |event: HostEvent<'_>| match event {
@@ -62,13 +58,16 @@ impl Run<'_> {
             }
             HostEvent::Lost { reason } => step(&format!("connecting again: {reason}")),
         };
-        let report = self.machines[place].apply(&work, &watch).await;
-        let report = report.map_err(|error| TaskError::Failed {
-            remedy: error.remedy(),
-            reason: error.to_string(),
+        let report = machine.apply(&work, &watch).await;
+        let report = report.map_err(|error| {
+            let cause = Cause::new(&error, error.remedy());
+            match before.as_ref().is_none_or(Before::is_well) {
+                true => TaskError::Failed(cause),
+                false => TaskError::Alone(cause),
+            }
         })?;
-        if let Some((lane, before)) = &before {
-            self.after_restart(*lane, place, before, step).await?;
+        if let Some(before) = &before {
+            self.after_restart(name, before, step).await?;
         }
         Ok(Done {
             changes: report.changes(),
@@ -76,8 +75,12 @@ impl Run<'_> {
         })
     }
 
-    /// The machine's place and what it is told. Certificates are issued only for what is sent.
-    fn host_task(&self, work: &Work, issue: bool) -> Result<Option<(usize, HostTask)>, TaskError> {
+    /// The machine, by name and itself, and what it is told. Certificates are issued only for what is sent.
+    fn host_task<'w>(
+        &self,
+        work: &'w Work,
+        issue: bool,
+    ) -> Result<Option<(&'w Name, &Machine, HostTask)>, TaskError> {
         let Work::Machine {
             machine,
             owner,
@@ -86,14 +89,15 @@ impl Run<'_> {
         else {
             return Ok(None);
         };
+        let nothing = Managed::default();
         let material = Material {
-            authorities: self.authorities,
-            cluster: self.cluster.id.as_str(),
-            managed: &self.managed[*machine],
+            authorities: self.access()?.authorities,
+            cluster: self.context.cluster.id.as_str(),
+            managed: self.context.observed.managed(machine).unwrap_or(&nothing),
             now: OffsetDateTime::now_utc(),
         };
-        let made = material.make(resources, issue).map_err(TaskError::plain)?;
-        let task = HostTask::new(owner.clone(), made.operations).map_err(TaskError::plain)?;
-        Ok(Some((*machine, task)))
+        let made = material.make(resources, issue).map_err(TaskError::failed)?;
+        let task = HostTask::new(owner.word(), made.operations).map_err(TaskError::failed)?;
+        Ok(Some((machine, self.machine(machine)?, task)))
     }
 }

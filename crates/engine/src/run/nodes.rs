@@ -7,7 +7,7 @@ use std::{
 
 use hatchery_host::path::Word;
 
-use super::{Run, TaskError};
+use super::{Cause, Run, TaskError};
 use crate::{
     api::{self, Api, Effect},
     plan::{Node, Workload},
@@ -26,19 +26,19 @@ impl Run<'_> {
         node: &Node,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<usize, TaskError> {
-        let ready = api.node_ready(&node.name, self.timeouts.ready, step).await;
+        let ready = self.context.settings.ready;
+        let ready = api.node_ready(node.name.as_str(), ready, step).await;
         if let Err(error) = ready {
             let said = match &error {
                 api::Error::Deadline { .. } => self.kubelet(node).await,
                 _ => String::new(),
             };
-            return Err(TaskError::Failed {
-                remedy: error.remedy(),
-                reason: format!("{error}{said}"),
-            });
+            let remedy = error.remedy();
+            let cause = Cause::new(format!("{error}{said}"), remedy);
+            return Err(TaskError::Failed(cause));
         }
         let effect = api
-            .label_and_taint(&node.name, &node.labels, &node.taints)
+            .label_and_taint(node.name.as_str(), &node.labels, &node.taints)
             .await;
         let effect = effect?;
         Ok(usize::from(effect != Effect::Unchanged))
@@ -51,15 +51,15 @@ impl Run<'_> {
         workloads: &[Workload],
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<(), TaskError> {
-        let name = |place: &usize| self.cluster.machine(*place).name.to_string();
-        let away: Vec<_> = self.missing.iter().map(name).collect();
+        let away = self.context.observed.silent(self.context.cluster);
+        let away: Vec<_> = away.iter().map(|one| one.name.to_string()).collect();
         let begin = Instant::now();
         let mut late = Vec::new();
         let mut remedy = None;
         for one in workloads {
             let (namespace, name) = (&one.namespace, &one.name);
             // One deadline for all of it; who comes last is looked at once.
-            let left = self.timeouts.ready.saturating_sub(begin.elapsed());
+            let left = self.context.settings.ready.saturating_sub(begin.elapsed());
             let ready = api.rolled_out(one.kind, namespace, name, &away, left, step);
             if let Err(error) = ready.await {
                 remedy = remedy.or(error.remedy());
@@ -68,10 +68,7 @@ impl Run<'_> {
         }
         match late.is_empty() {
             true => Ok(()),
-            false => Err(TaskError::Failed {
-                reason: late.join("\n  "),
-                remedy,
-            }),
+            false => Err(TaskError::Failed(Cause::new(late.join("\n  "), remedy))),
         }
     }
 
@@ -81,20 +78,14 @@ impl Run<'_> {
         let (Ok(kubelet), true) = (Word::new("kubelet.service"), asked < KUBELETS) else {
             return String::new();
         };
-        let words = self.machines[node.machine].last_words(&kubelet, ANSWER);
+        let Ok(machine) = self.machine(&node.name) else {
+            return String::new();
+        };
+        let words = machine.last_words(&kubelet, ANSWER);
         let words = words.await.unwrap_or_default();
         words
             .lines()
             .map(|line| format!("\n  kubelet on {}: {line}", node.name))
             .collect()
-    }
-}
-
-impl From<api::Error> for TaskError {
-    fn from(error: api::Error) -> Self {
-        Self::Failed {
-            remedy: error.remedy(),
-            reason: error.to_string(),
-        }
     }
 }

@@ -8,6 +8,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use hatchery_spec::value::Name;
+
 use crate::plan::{Concurrency, Lane, Plan};
 
 /// What is to happen next.
@@ -53,9 +55,18 @@ enum State {
     Bad,
 }
 
+/// How much may go on at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Machines that are worked on.
+    pub(super) parallel: usize,
+    /// Nodes that live and are changed.
+    pub(super) workers: usize,
+}
+
 pub(super) struct Queue<'a> {
     plan: &'a Plan,
-    parallel: usize,
+    limits: Limits,
     /// How many others wait for each task.
     weights: Vec<usize>,
     /// How many tasks each still waits for.
@@ -67,23 +78,24 @@ pub(super) struct Queue<'a> {
     /// Tasks that were looked at and have something to change.
     looked: BTreeSet<usize>,
     /// Machines with a task; a second one would only wait there.
-    busy: BTreeSet<usize>,
+    busy: BTreeSet<&'a Name>,
     /// How many machines' tasks run, apart from those that run together.
     running: usize,
     together: usize,
     lanes: BTreeMap<Lane, LaneState>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum LaneState {
-    /// A task of it is at work.
-    Taken,
-    /// This task failed.
-    Stopped(usize),
+/// What goes on in a lane.
+#[derive(Clone, Debug, Default)]
+struct LaneState {
+    /// How many of its tasks are at work.
+    working: usize,
+    /// Those that failed, each of which leaves a machine that is not well.
+    failed: Vec<usize>,
 }
 
 impl<'a> Queue<'a> {
-    pub(super) fn new(plan: &'a Plan, parallel: usize) -> Self {
+    pub(super) fn new(plan: &'a Plan, limits: Limits) -> Self {
         let count = plan.tasks.len();
         let mut followers = vec![Vec::new(); count];
         let mut blocked = vec![0; count];
@@ -106,7 +118,10 @@ impl<'a> Queue<'a> {
             .collect();
         Self {
             plan,
-            parallel: parallel.max(1),
+            limits: Limits {
+                parallel: limits.parallel.max(1),
+                workers: limits.workers.max(1),
+            },
             weights,
             blocked,
             followers,
@@ -150,7 +165,7 @@ impl<'a> Queue<'a> {
         if let (End::BadForLane, Concurrency::OneByOne(lane)) =
             (end, self.plan.tasks[number].concurrency)
         {
-            self.lanes.insert(lane, LaneState::Stopped(number));
+            self.lanes.entry(lane).or_default().failed.push(number);
         }
         let state = match end {
             End::Good => State::Good,
@@ -194,26 +209,38 @@ impl<'a> Queue<'a> {
             return begin(Stage::Work);
         };
         let looked = self.looked.contains(&number);
-        let lane = match task.concurrency {
-            Concurrency::OneByOne(lane) if looked => self.lanes.get(&lane),
-            _ => None,
-        };
-        if let Some(LaneState::Stopped(cause)) = lane {
-            return Some(Next::Skip {
-                task: number,
-                because: *cause,
-            });
+        if let (Concurrency::OneByOne(lane), true) = (task.concurrency, looked)
+            && let Some(state) = self.lanes.get(&lane)
+        {
+            let room = self.room_in(lane);
+            if let (Some(cause), true) = (state.failed.first(), state.failed.len() >= room) {
+                return Some(Next::Skip {
+                    task: number,
+                    because: *cause,
+                });
+            }
+            if state.working + state.failed.len() >= room {
+                return None;
+            }
         }
-        if self.busy.contains(&machine) || lane.is_some() {
+        if self.busy.contains(machine) {
             return None;
         }
-        let room = self.running + usize::from(self.together > 0) < self.parallel;
+        let room = self.running + usize::from(self.together > 0) < self.limits.parallel;
         match task.concurrency {
             Concurrency::Free if room => begin(Stage::Work),
             Concurrency::Together if room || self.together > 0 => begin(Stage::Work),
             Concurrency::OneByOne(_) if room && looked => begin(Stage::Work),
             Concurrency::OneByOne(_) if room => begin(Stage::Look),
             _ => None,
+        }
+    }
+
+    /// So many machines of a lane may be not well at the same time.
+    fn room_in(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Etcd | Lane::ControlPlane => 1,
+            Lane::Workers => self.limits.workers,
         }
     }
 
@@ -229,7 +256,7 @@ impl<'a> Queue<'a> {
             Concurrency::Free | Concurrency::OneByOne(_) => self.running += 1,
         }
         if let (Concurrency::OneByOne(lane), Stage::Work) = (task.concurrency, stage) {
-            self.lanes.insert(lane, LaneState::Taken);
+            self.lanes.entry(lane).or_default().working += 1;
         }
     }
 
@@ -238,14 +265,14 @@ impl<'a> Queue<'a> {
         let Some(machine) = task.work.machine() else {
             return;
         };
-        self.busy.remove(&machine);
+        self.busy.remove(machine);
         match task.concurrency {
             Concurrency::Together => self.together -= 1,
             Concurrency::Free => self.running -= 1,
             Concurrency::OneByOne(lane) => {
                 self.running -= 1;
                 if self.looked.contains(&number) {
-                    self.lanes.remove(&lane);
+                    self.lanes.entry(lane).or_default().working -= 1;
                 }
             }
         }

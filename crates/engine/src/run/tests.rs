@@ -1,11 +1,15 @@
 mod one_by_one;
 
-use std::sync::Mutex as StdMutex;
+use std::{
+    sync::{Arc, Mutex as StdMutex},
+    time::Duration,
+};
 
 use hatchery_host::{
     content::Content,
+    machine::Error as MachineError,
     operation::{Access, File, Operation},
-    path::{MachinePath, Word},
+    path::MachinePath,
     privilege::Privilege,
     transport::memory::Memory,
 };
@@ -15,6 +19,7 @@ use time::OffsetDateTime;
 
 use super::*;
 use crate::{
+    owner::Owner,
     plan::{Concurrency, Task, TaskId},
     resource::Resource,
     state::{Directory, Holder, Store as _, nobody},
@@ -24,8 +29,13 @@ struct Place {
     cluster: Cluster,
     authorities: Authorities,
     memories: Vec<Memory>,
-    machines: Vec<Arc<Machine>>,
-    managed: Vec<Managed>,
+    machines: Machines,
+    observed: Observed,
+    settings: Settings,
+}
+
+fn named(text: &str) -> Name {
+    Name::parse(text).unwrap()
 }
 
 impl Place {
@@ -42,56 +52,98 @@ impl Place {
         let now = OffsetDateTime::now_utc();
         let lock = store.lock(Holder::this_process("test", now)).await.unwrap();
         let made = Authorities::load_or_create(&store, &lock, false, None, now).await;
-        let machine = |memory: &Memory| {
+        let machine = |(node, memory): (&hatchery_spec::cluster::Machine, &Memory)| {
             let identity = nobody(&cluster.id);
-            Arc::new(Machine::new(
-                Arc::new(memory.clone()),
-                Privilege::Root,
-                identity,
-            ))
+            let memory = Arc::new(memory.clone());
+            let machine = Machine::new(memory, Privilege::Root, identity);
+            (node.name.clone(), Arc::new(machine))
         };
         Self {
-            machines: memories.iter().map(machine).collect(),
-            managed: vec![Managed::default(); memories.len()],
+            machines: cluster
+                .machines()
+                .iter()
+                .zip(&memories)
+                .map(machine)
+                .collect(),
+            observed: Observed::default(),
             authorities: made.unwrap(),
             memories,
+            settings: Settings {
+                parallel: 8,
+                ..Settings::default()
+            },
             cluster,
         }
     }
+
+    fn silence(&mut self, machine: &str) {
+        let late = MachineError::Deadline {
+            host: machine.into(),
+            after: Duration::ZERO,
+            step: String::new(),
+        };
+        self.observed = Observed::new([(named(machine), Err(late))]);
+    }
+
+    async fn execute(&self, plan: &Plan) -> Executed {
+        let (_stop, stopped) = watch::channel(false);
+        self.run(&|_| (), stopped).execute(plan).await
+    }
+
+    fn run<'a>(
+        &'a self,
+        emit: &'a (dyn Fn(Event) + Send + Sync),
+        stop: watch::Receiver<bool>,
+    ) -> Run<'a> {
+        let context = Context {
+            cluster: &self.cluster,
+            machines: &self.machines,
+            observed: &self.observed,
+            authorities: Some(&self.authorities),
+            settings: &self.settings,
+            emit,
+        };
+        Run::new(context, stop)
+    }
 }
 
-fn task(machine: usize, part: &str, needs: &[usize]) -> Task {
-    let file = Operation::File(File {
-        path: MachinePath::new(format!("/etc/{part}")).unwrap(),
-        content: Content::bytes(part.as_bytes().to_vec()),
+/// The parts of tests, each a file on a machine.
+fn task(machine: &str, file: &str, needs: &[usize]) -> Task {
+    let operation = Operation::File(File {
+        path: MachinePath::new(format!("/etc/{file}")).unwrap(),
+        content: Content::bytes(file.as_bytes().to_vec()),
         access: Access::root(0o644).unwrap(),
     });
     Task {
-        title: format!("{}: {part}", ["m0", "w0", "w1"][machine]),
+        title: file.into(),
         needs: needs.iter().map(|number| TaskId(*number)).collect(),
         after: Vec::new(),
         concurrency: Concurrency::Free,
         work: Work::Machine {
-            machine,
-            owner: Word::new(part).unwrap(),
-            resources: vec![Resource::Operation(file)],
+            machine: named(machine),
+            owner: Owner::Prepare,
+            resources: vec![Resource::Operation(operation)],
         },
+    }
+}
+
+fn plan_of(tasks: Vec<Task>) -> Plan {
+    Plan {
+        tasks,
+        notes: Vec::new(),
     }
 }
 
 #[tokio::test]
 async fn a_stopped_run_finishes_what_is_under_way_and_begins_nothing() {
     let place = Place::new().await;
-    let plan = Plan {
-        // The third waits for its turn on the same machine, the others for what they need.
-        tasks: vec![
-            task(0, "one", &[]),
-            task(1, "two", &[0]),
-            task(0, "three", &[]),
-            task(1, "four", &[1]),
-        ],
-        notes: Vec::new(),
-    };
+    // The third waits for its turn on the same machine, the others for what they need.
+    let plan = plan_of(vec![
+        task("m0", "one", &[]),
+        task("w0", "two", &[0]),
+        task("m0", "three", &[]),
+        task("w0", "four", &[1]),
+    ]);
     let (stop, stopped) = watch::channel(false);
     let told = StdMutex::new(Vec::new());
     let emit = |event: Event| {
@@ -100,17 +152,9 @@ async fn a_stopped_run_finishes_what_is_under_way_and_begins_nothing() {
         }
         told.lock().unwrap().push(event);
     };
-    let run = Run::new(
-        &place.cluster,
-        &place.machines,
-        &place.managed,
-        &place.authorities,
-        8,
-        &emit,
-    );
-    let outcome = run.stopped_by(stopped).execute(&plan).await;
+    let executed = place.run(&emit, stopped).execute(&plan).await;
     assert_eq!(
-        (outcome.changes, outcome.left, outcome.failed.len()),
+        (executed.changes, executed.left, executed.failures.len()),
         (1, 3, 0)
     );
     assert!(place.memories[0].file("/etc/one").is_some());
@@ -131,19 +175,7 @@ async fn a_stopped_run_finishes_what_is_under_way_and_begins_nothing() {
 #[tokio::test]
 async fn who_is_not_stopped_comes_to_the_end() {
     let place = Place::new().await;
-    let plan = Plan {
-        tasks: vec![task(0, "one", &[]), task(1, "two", &[0])],
-        notes: Vec::new(),
-    };
-    let (_stop, stopped) = watch::channel(false);
-    let run = Run::new(
-        &place.cluster,
-        &place.machines,
-        &place.managed,
-        &place.authorities,
-        8,
-        &|_| (),
-    );
-    let outcome = run.stopped_by(stopped).execute(&plan).await;
-    assert_eq!((outcome.changes, outcome.left), (2, 0));
+    let plan = plan_of(vec![task("m0", "one", &[]), task("w0", "two", &[0])]);
+    let executed = place.execute(&plan).await;
+    assert_eq!((executed.changes, executed.left), (2, 0));
 }

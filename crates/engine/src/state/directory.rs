@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret as _, SecretSlice};
 use snafu::{ResultExt as _, ensure};
 
 use super::{
-    Error, Expected, Holder, Key, Lock, Record, Revision, Store, Value, atomic,
+    Error, Expected, Holder, Key, Lock, Revision, Store, Value, atomic,
     error::{ConflictSnafu, IoSnafu, UnsafeSnafu},
     lock,
 };
@@ -44,7 +44,7 @@ impl Directory {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -52,7 +52,7 @@ impl Directory {
     ///
     /// # Errors
     /// When it cannot be made, or others could read or change what is in it.
-    pub fn make(&self) -> Result<(), Error> {
+    pub(super) fn make(&self) -> Result<(), Error> {
         atomic::make_private_dir(&self.path).context(IoSnafu {
             deed: "make the directory",
             path: &self.path,
@@ -217,6 +217,15 @@ impl Store for Directory {
     fn place(&self, key: Key) -> String {
         self.file(key).display().to_string()
     }
+
+    fn exists(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.aside(|own| Ok(own.path.exists()))
+    }
+
+    fn host_keys(&self) -> Result<PathBuf, Error> {
+        self.make()?;
+        Ok(self.path.join("known_hosts"))
+    }
 }
 
 /// The mode of a directory, if it is one and this user's.
@@ -229,7 +238,7 @@ fn inspect(path: &Path, found: io::Result<fs::Metadata>) -> Result<u32, Error> {
         there.is_dir(),
         UnsafeSnafu {
             path,
-            problem: "is no directory"
+            problem: "is not a directory"
         }
     );
     ensure!(
@@ -244,45 +253,4 @@ fn inspect(path: &Path, found: io::Result<fs::Metadata>) -> Result<u32, Error> {
 
 fn revision(bytes: &[u8]) -> Revision {
     Revision(hex::encode(digest::digest(&digest::SHA256, bytes)))
-}
-
-/// A cluster of a home.
-#[derive(Debug)]
-pub struct Listed {
-    /// Its name.
-    pub name: Name,
-    /// What is known of it, or why that cannot be read.
-    pub record: Result<Record, Error>,
-}
-
-/// The clusters of a home, by name. A directory in which only host keys were recorded is none.
-///
-/// # Errors
-/// When the home cannot be read; one that is not there has no clusters.
-pub async fn list(home: &Path) -> Result<Vec<Listed>, Error> {
-    let clusters = home.join("clusters");
-    let context = IoSnafu {
-        deed: "read the directory",
-        path: &clusters,
-    };
-    let entries = match fs::read_dir(&clusters) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.context(context)?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.context(context)?;
-        if !entry.file_type().context(context)?.is_file() {
-            names.extend(Name::parse(&entry.file_name().to_string_lossy()).ok());
-        }
-    }
-    names.sort();
-    let mut listed = Vec::new();
-    for name in names {
-        let record = Record::find(&Directory::new(home, &name), &name).await;
-        if let Some(record) = record.transpose() {
-            listed.push(Listed { name, record });
-        }
-    }
-    Ok(listed)
 }

@@ -67,6 +67,12 @@ pub enum Error {
         /// Whose it should be.
         wanted: String,
     },
+    /// The deploy file that is kept is not good any more.
+    #[snafu(display("the deploy file that is remembered is not good any more: {place}"))]
+    DeployFile {
+        /// Where it is.
+        place: String,
+    },
     /// The system gave no random bytes.
     #[snafu(display("the system gave no random bytes"))]
     Random,
@@ -92,6 +98,9 @@ impl Error {
             Self::OtherCluster { found, .. } => format!(
                 "a cluster cannot be renamed or copied by its directory: use cluster-id {found}, or move the directory away"
             ),
+            Self::DeployFile { place } => {
+                format!("correct it: check -f {place} says what is wrong")
+            }
             Self::Io { .. } | Self::Random | Self::CutOff => return None,
         })
     }

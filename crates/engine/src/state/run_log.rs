@@ -30,7 +30,7 @@ impl RunLog {
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn begin(directory: &Directory, now: OffsetDateTime) -> Result<Self, Error> {
+    pub(super) fn begin(directory: &Directory, now: OffsetDateTime) -> Result<Self, Error> {
         directory.make()?;
         let runs = directory.path().join("runs");
         let path = atomic::make_private_dir(&runs)

@@ -277,7 +277,7 @@ async fn a_removed_cluster_is_gone_wholly() {
         fs::read_dir(place.home().join("clusters")).unwrap().count(),
         0
     );
-    assert!(list(place.home()).await.unwrap().is_empty());
+    assert!(list(&Home::new(place.home())).await.unwrap().is_empty());
 
     // The next one of this name is another cluster with another lock.
     let _lock = store.lock(holder("deploy")).await.unwrap();
@@ -293,7 +293,7 @@ async fn what_is_left_of_a_removal_is_no_cluster_and_goes_with_the_next_run() {
         .unwrap();
     let left = place.home().join("clusters/.removed-abc");
     fs::rename(store.path(), &left).unwrap();
-    assert!(list(place.home()).await.unwrap().is_empty());
+    assert!(list(&Home::new(place.home())).await.unwrap().is_empty());
     assert_eq!(Record::find(&store, &name("demo")).await.unwrap(), None);
     let _lock = store.lock(holder("deploy")).await.unwrap();
     assert!(!left.exists());

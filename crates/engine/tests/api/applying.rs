@@ -1,6 +1,10 @@
 //! Objects are made, changed and left alone, and a dry run says so before.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use hatchery_engine::api::{Applied, Effect, Error, parse};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -131,6 +135,46 @@ async fn what_others_own_is_taken_by_force_only() {
     }
     let applied = api.apply(&ours, true).await.unwrap();
     assert!(matches!(applied[0].effect, Effect::Changed { .. }));
+}
+
+/// What is logged, by all tests here.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_refused_secret_is_not_logged() {
+    let (api, namespace) = (api().await, namespace("unlogged").await);
+    let log = Log::default();
+    let writer = log.clone();
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .init();
+    // Secrets between others: what is not logged of them must not silence the rest.
+    for (kind, value) in [
+        ("Secret", "sparrow"),
+        ("ConfigMap", "wren"),
+        ("Secret", "robin"),
+    ] {
+        let text = format!(
+            "apiVersion: v1\nkind: {kind}\nmetadata: {{name: it, namespace: {namespace}}}\ndata: {{a: [{value}]}}\n"
+        );
+        let refused = api.apply(&parse(&text).unwrap(), true).await;
+        refused.unwrap_err();
+    }
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(logged.contains("wren"));
+    assert!(!logged.contains("sparrow") && !logged.contains("robin"));
 }
 
 #[tokio::test]

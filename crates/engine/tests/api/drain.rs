@@ -2,12 +2,14 @@
 
 use std::{sync::Mutex, time::Duration};
 
+use futures::future::join_all;
 use hatchery_engine::api::{Api, Drain, Effect};
-use k8s_openapi::api::{
-    core::v1::{Node, Pod, ServiceAccount},
-    policy::v1::PodDisruptionBudget,
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use kube::{
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+    discovery::pinned_kind,
 };
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -81,8 +83,16 @@ async fn a_budget_holds_pods_back_and_a_silent_kubelet_does_not() {
     ]});
     make_pod(&api, &space, "everywhere", node, of_daemon_set).await;
     make_pod(&api, &space, "elsewhere", "drain-9", json!({})).await;
-    let budgets = kube::Api::<PodDisruptionBudget>::namespaced(api.client(), &space);
+    // policy/v1 came with 1.21.
+    let versions = ["v1", "v1beta1"]
+        .map(|version| GroupVersionKind::gvk("policy", version, "PodDisruptionBudget"));
+    let client = api.client();
+    let found = join_all(versions.iter().map(|version| pinned_kind(&client, version))).await;
+    let (resource, _) = found.into_iter().find_map(Result::ok).unwrap();
+    let budgets = kube::Api::<DynamicObject>::namespaced_with(client, &space, &resource);
     let budget = json!({
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
         "metadata": {"name": "keep"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     });

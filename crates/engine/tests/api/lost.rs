@@ -53,7 +53,7 @@ async fn the_next_request_connects_anew() {
     let machine = access.machine.clone();
     let mut api = Api::connect(access).unwrap();
     // Nothing is asked twice here.
-    api.patience = Duration::ZERO;
+    api.retry_timeout = Duration::ZERO;
     api.nodes().await.unwrap();
     for connects in 2..5 {
         machine.disconnect().await;
@@ -65,10 +65,10 @@ async fn the_next_request_connects_anew() {
 }
 
 #[tokio::test]
-async fn patience_ends() {
+async fn requests_are_not_repeated_for_ever() {
     let connector = faulty(&vec![Fault::Refuse; 100]);
     let mut api = Api::connect(access(connector.clone()).await).unwrap();
-    api.patience = Duration::from_millis(500);
+    api.retry_timeout = Duration::from_millis(500);
     let error = api.nodes().await.unwrap_err();
     assert!(error.may_pass(), "{error}");
     let told = error.to_string();

@@ -5,14 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::future::join_all;
-use hatchery_engine::api::{Address, Api, Error};
+use futures::{StreamExt as _, future::join_all};
+use hatchery_engine::api::{Address, Api, Error, way::CONNECTIONS};
 use hatchery_host::transport::local::Local;
 use hatchery_pki::{AUTHORITY_LIFETIME, Authority, Leaf, Request};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    ResourceExt as _,
+    api::{PostParams, WatchEvent, WatchParams},
+};
+use serde_json::json;
 use time::OffsetDateTime;
+use tokio::time::timeout;
 
-use crate::server::{Gate, Streams, access, api, machine};
+use crate::server::{Gate, Streams, access, api, machine, namespace};
 
 #[tokio::test]
 async fn a_few_connections_are_used_again() {
@@ -39,6 +45,26 @@ async fn a_few_connections_are_used_again() {
     while gate.open.load(Ordering::SeqCst) > 0 {
         assert!(Instant::now() < end, "a connection outlives its owner");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_watch_lasts_and_is_a_request_under_way() {
+    let (api, namespace) = (api().await, namespace("watch").await);
+    let maps = kube::Api::<ConfigMap>::namespaced(api.client(), &namespace);
+    let watch = || async {
+        let events = maps.watch(&WatchParams::default(), "0").await;
+        events.unwrap().boxed()
+    };
+    let mut watches = join_all((0..CONNECTIONS).map(|_| watch())).await;
+    let short = Duration::from_millis(500);
+    assert!(timeout(short, api.nodes()).await.is_err(), "one too many");
+    watches.pop();
+    let map = serde_json::from_value(json!({"metadata": {"name": "it"}})).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    for events in &mut watches {
+        let is_it = |event: &WatchEvent<ConfigMap>| matches!(event, WatchEvent::Added(map) if map.name_any() == "it");
+        while !is_it(&events.next().await.unwrap().unwrap()) {}
     }
 }
 
@@ -111,7 +137,7 @@ async fn silence_has_a_deadline() {
         admin: authority.issue(&Request::client("a"), now).unwrap(),
     };
     let mut api = Api::connect(access).unwrap();
-    api.patience = Duration::ZERO;
+    api.retry_timeout = Duration::ZERO;
     let begin = Instant::now();
     let error = api.nodes().await.unwrap_err();
     assert!(error.may_pass(), "{error}");

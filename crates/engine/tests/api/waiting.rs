@@ -80,6 +80,27 @@ async fn a_node_becomes_ready_and_nobody_waits_for_another() {
 }
 
 #[tokio::test]
+async fn a_node_is_ready_now_or_it_is_not() {
+    let (api, node) = (api().await, "now-1");
+    assert!(!api.node_ready_now(node).await.unwrap());
+    make_node(&api, node).await;
+    assert!(!api.node_ready_now(node).await.unwrap());
+    for (status, is_ready) in [
+        ("True", true),
+        ("Unknown", false),
+        ("True", true),
+        ("False", false),
+    ] {
+        say(&api, node, status, "").await;
+        assert_eq!(
+            api.node_ready_now(node).await.unwrap(),
+            is_ready,
+            "{status}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_deadline_tells_what_is_missing() {
     let (api, begin) = (api().await, Instant::now());
     let short = Duration::from_secs(1);

@@ -8,9 +8,10 @@ use hatchery_engine::{
 };
 use hatchery_host::{
     content::{Content, Hash},
+    facts::Address,
     machine::{Managed, ManagedResource},
     operation::{Access, File, Operation},
-    path::{MachinePath, Word},
+    path::MachinePath,
     script::RecordKey,
     task::Task as HostTask,
 };
@@ -59,8 +60,7 @@ fn operations(resource: &Resource) -> Vec<Operation> {
 
 /// What the machines of a cluster have when a plan for them is done.
 fn done(cluster: &Cluster, plan: &Plan) -> Vec<Managed> {
-    let mut machines =
-        vec![BTreeMap::<RecordKey, ManagedResource>::new(); cluster.machines().len()];
+    let mut machines = BTreeMap::<_, BTreeMap<RecordKey, ManagedResource>>::new();
     for task in &plan.tasks {
         let Work::Machine {
             machine,
@@ -75,9 +75,9 @@ fn done(cluster: &Cluster, plan: &Plan) -> Vec<Managed> {
                 Operation::Unit(unit) => ("unit", unit.name.to_string()),
                 other => ("resource", other.title()),
             };
-            let task = HostTask::new(owner.clone(), vec![operation.clone()]).unwrap();
+            let task = HostTask::new(owner.word(), vec![operation.clone()]).unwrap();
             for key in task.record_keys() {
-                let known = machines[*machine].entry(key.clone());
+                let known = machines.entry(machine).or_default().entry(key.clone());
                 let known = known.or_insert_with(|| ManagedResource {
                     key,
                     kind: kind.into(),
@@ -88,16 +88,21 @@ fn done(cluster: &Cluster, plan: &Plan) -> Vec<Managed> {
                     text: None,
                     owners: Vec::new(),
                 });
-                let owner = Word::as_str(owner);
+                let owner = owner.as_str();
                 if !known.owners.iter().any(|one| one == owner) {
                     known.owners.push(owner.to_owned());
                 }
             }
         }
     }
-    let managed = machines.into_iter().map(|resources| Managed {
+    let nodes = cluster.machines().iter();
+    let managed = nodes.map(|node| Managed {
         cluster: Some(("c1".into(), "demo".into())),
-        resources: resources.into_values().collect(),
+        resources: machines
+            .remove(&node.name)
+            .unwrap_or_default()
+            .into_values()
+            .collect(),
     });
     managed.collect()
 }
@@ -191,7 +196,7 @@ fn a_dropped_script_of_the_way_back_is_replaced_by_none() {
     let kept = plan
         .tasks
         .iter()
-        .filter(|task| task.title.ends_with(": keep-precleanup"));
+        .filter(|task| task.title == "keep-precleanup");
     assert_eq!(kept.count(), 3);
 }
 
@@ -204,7 +209,11 @@ fn a_worker_that_leaves_is_drained_cleaned_and_deleted() {
     );
     // What is on the machine goes last: it alone tells that something is left to do.
     let plan = edited(FILE, &fewer);
-    assert_eq!(needs(&plan, "w1: leave"), ["w1: delete node"]);
+    assert_eq!(needs(&plan, "w1: leave"), ["w1: scripts before cleanup"]);
+    assert_eq!(
+        needs(&plan, "w1: scripts before cleanup"),
+        ["w1: delete node"]
+    );
     assert_eq!(needs(&plan, "w1: delete node"), ["w1: drain"]);
     assert_eq!(needs(&plan, "w1: drain"), ["API ready"]);
     // Pods have somewhere to go before they have to.
@@ -214,11 +223,11 @@ fn a_worker_that_leaves_is_drained_cleaned_and_deleted() {
 }
 
 /// What a task waits for to succeed.
-fn needs<'a>(plan: &'a Plan, title: &str) -> Vec<&'a str> {
+fn needs(plan: &Plan, title: &str) -> Vec<String> {
     let mut tasks = plan.tasks.iter();
-    let task = tasks.find(|task| task.title == title);
+    let task = tasks.find(|task| task.to_string() == title);
     let task = task.unwrap_or_else(|| panic!("no {title} in {}", text::short(plan)));
-    let needs = task.needs.iter().map(|id| plan.tasks[id.0].title.as_str());
+    let needs = task.needs.iter().map(|id| plan.tasks[id.0].to_string());
     needs.collect()
 }
 
@@ -239,7 +248,10 @@ fn dns_in_pods_is_there_before_the_service_goes() {
         "{lines:#?}"
     );
     for task in ["m0: release", "addons no longer wanted"] {
-        assert!(needs(&plan, task).contains(&"cluster DNS ready"), "{task}");
+        assert!(
+            needs(&plan, task).contains(&"cluster DNS ready".to_owned()),
+            "{task}"
+        );
     }
     // Endpoints of pods would stay behind the Service for ever.
     let plan = edited(&pods, &service);
@@ -296,5 +308,59 @@ fn a_role_that_is_taken_takes_its_things_along() {
     );
     let moved = FILE.replace("lb, ip: 192.168.0.9", "lb2, ip: 192.168.0.8");
     let plan = edited(FILE, &moved);
-    assert!(needs(&plan, "lb: leave").contains(&"lb2: load-balancer"));
+    assert!(needs(&plan, "lb: leave").contains(&"lb2: load-balancer".to_owned()));
+}
+
+/// Whether everything that a plan makes of a machine, and every file on it, is the same in both.
+fn is_unchanged(name: &str, before: &Plan, after: &Plan) -> bool {
+    let of = |plan: &Plan| {
+        let tasks = plan.tasks.iter();
+        let own = tasks.filter(|task| task.to_string().starts_with(&format!("{name}: ")));
+        let resources: Vec<_> = own
+            .map(|task| (task.to_string(), text::one(task)))
+            .collect();
+        let files = text::rendered(plan).into_iter();
+        let files: Vec<_> = files
+            .filter(|file| file.name.starts_with(&format!("{name}:")))
+            .collect();
+        assert!(!resources.is_empty() && !files.is_empty());
+        (resources, files)
+    };
+    of(before) == of(after)
+}
+
+#[test]
+fn a_worker_more_changes_nothing_on_masters_of_its_subnet() {
+    let file = FILE.replace(
+        "masters: [{name: m0, ip: 192.168.0.1}]",
+        "masters: [{name: m0, ip: 192.168.0.1}, {name: m1, ip: 192.168.0.2}]",
+    );
+    let mut facts = ground::real_machine();
+    let interface = facts.interfaces.as_mut().and_then(|all| all.last_mut());
+    interface.unwrap().addresses = vec![Address {
+        address: "192.168.0.1".parse().unwrap(),
+        prefix: 24,
+    }];
+    let plan = |file: &str| {
+        let versions = ground::versions("1.37.0");
+        ground::plan(&ground::cluster(file), &versions, &facts)
+    };
+    let with = |address: &str| {
+        let last = "- {name: w1, ip: 192.168.0.5}\n";
+        plan(&file.replace(last, &format!("{last}- {{name: w2, ip: {address}}}\n")))
+    };
+    let before = plan(&file);
+    let inside = with("192.168.0.6");
+    assert!(
+        inside
+            .tasks
+            .iter()
+            .any(|task| task.to_string() == "w2: worker")
+    );
+    // CoreDNS runs as a service there, and has to let those from elsewhere in.
+    let outside = with("192.168.1.6");
+    for master in ["m0", "m1"] {
+        assert!(is_unchanged(master, &before, &inside), "{master}");
+        assert!(!is_unchanged(master, &before, &outside), "{master}");
+    }
 }

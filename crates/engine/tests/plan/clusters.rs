@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use hatchery_engine::plan::{ApiWork, Concurrency, Lane, Plan, Work};
+use hatchery_engine::{
+    package::Installation,
+    plan::{ApiWork, Concurrency, Lane, Plan, Work},
+    wanted::Wanted,
+};
 use hatchery_host::machine::{Managed, ManagedResource};
 use hatchery_pki::{AUTHORITY_LIFETIME, Authority, LEAF_LIFETIME, Request};
 use hatchery_spec::{
@@ -34,10 +38,9 @@ fn hold(plan: &Plan) {
     for (number, task) in plan.tasks.iter().enumerate() {
         assert!(
             task.needs.iter().chain(&task.after).all(|id| id.0 < number),
-            "{} needs what comes later",
-            task.title
+            "{task} needs what comes later"
         );
-        assert!(titles.insert(&task.title), "{} twice", task.title);
+        assert!(titles.insert(task.to_string()), "{task} twice");
     }
 }
 
@@ -206,27 +209,24 @@ fn scripts_of_the_user() {
 fn without(name: &str) -> (Plan, Vec<String>) {
     let cluster = ground::cluster(HIGHLY_AVAILABLE);
     let (versions, facts) = (ground::versions("1.37.0"), ground::real_machine());
-    let sites = cluster.machines().iter().enumerate();
-    let sites = sites
-        .filter(|(_, node)| node.name.as_str() != name)
-        .map(|(place, _)| (place, (facts.clone(), Default::default())))
-        .collect();
-    let plan = hatchery_engine::plan::make(&hatchery_engine::plan::Basis {
-        now: ground::NOW,
-        cluster: &cluster,
-        versions: &versions,
-        sites: &sites,
-        managed: &[],
-        missing: &[],
-        manifests: &[],
-        images: &[],
-    })
-    .unwrap();
+    let observed = ground::observed(&cluster, &facts, &[]);
+    let present = cluster.machines().iter();
+    let present = present.filter(|node| node.name.as_str() != name);
+    let wanted = Wanted {
+        installations: present
+            .map(|node| (node.name.clone(), Installation::default()))
+            .collect(),
+        cluster: cluster.clone(),
+        versions,
+        manifests: Vec::new(),
+        images: Vec::new(),
+    };
+    let plan = hatchery_engine::plan::make(&wanted, &observed, ground::NOW).unwrap();
     hold(&plan);
     let gone = planned(HIGHLY_AVAILABLE).tasks.into_iter();
     let gone = gone
-        .map(|task| task.title)
-        .filter(|title| plan.tasks.iter().all(|other| other.title != *title))
+        .map(|task| task.to_string())
+        .filter(|title| plan.tasks.iter().all(|other| other.to_string() != *title))
         .collect();
     (plan, gone)
 }
@@ -254,7 +254,7 @@ fn without_the_first_master_the_second_one_leads_to_the_api() {
         gone.iter().all(|title| title.starts_with("m0: ")),
         "{gone:?}"
     );
-    let find = |title: &str| plan.tasks.iter().position(|task| task.title == title);
+    let find = |title: &str| plan.tasks.iter().position(|task| task.to_string() == title);
     let second = find("m1: master").unwrap();
     let api = &plan.tasks[find("API ready").unwrap()];
     assert_eq!(
@@ -366,11 +366,11 @@ fn members_whose_certificates_have_ended_get_new_ones_together() {
         }
         let plan = planned_from(&cluster, &managed);
         let members = plan.tasks.iter();
-        let members = members.filter(|task| task.title.ends_with(": etcd"));
+        let members = members.filter(|task| task.title == "etcd");
         let mut found: Vec<_> = members
-            .map(|task| (&task.title, task.concurrency))
+            .map(|task| (task.to_string(), task.concurrency))
             .collect();
-        found.sort_by_key(|(title, _)| title.as_str());
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
         let found: Vec<_> = found.into_iter().map(|(_, how)| how).collect();
         assert_eq!(found, expected, "{ended}");
     }
@@ -414,7 +414,7 @@ fn packages_come_to_running_members_one_by_one() {
         let plan = planned_of(text, stopped);
         let of = |title: &str| {
             let mut tasks = plan.tasks.iter();
-            let task = tasks.find(|task| task.title == title)?;
+            let task = tasks.find(|task| task.to_string() == title)?;
             Some(task.concurrency)
         };
         assert_eq!(
@@ -432,7 +432,7 @@ fn members_and_masters_that_do_not_run_come_before_the_others_are_restarted() {
     let plan = planned_for(&["m1"]);
     let find = |title: &str| {
         let mut tasks = plan.tasks.iter();
-        tasks.position(|task| task.title == title).unwrap()
+        tasks.position(|task| task.to_string() == title).unwrap()
     };
     let task = |title: &str| &plan.tasks[find(title)];
     let after = |title: &str| task(title).after.iter().map(|id| id.0).collect::<Vec<_>>();

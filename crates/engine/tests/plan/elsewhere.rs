@@ -56,8 +56,10 @@ fn routes(cluster: &Cluster) -> String {
     let home = tempfile::tempdir().unwrap();
     let password = |name: &str| ["P", "PASSWORD"].contains(&name).then(|| "x".to_owned());
     // The user's own keys and known hosts are not there, wherever this runs.
-    let environment = Environment::new(home.path().join("state"), None, password);
-    let said = match reach::routes(cluster, &environment) {
+    let environment = Environment::new(home.path().join("cache"), None, password);
+    let nodes: Vec<_> = cluster.all_machines().collect();
+    let store = Directory::new(&home.path().join("state"), &cluster.id);
+    let said = match reach::routes(&nodes, &store, &environment) {
         Ok(routes) => {
             let targets: Vec<_> = routes.into_iter().map(|(target, _)| target).collect();
             format!("{targets:#?}")

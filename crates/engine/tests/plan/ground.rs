@@ -2,13 +2,16 @@
 
 use std::{
     collections::BTreeMap,
+    iter::repeat_with,
     time::{Duration, UNIX_EPOCH},
 };
 
 use hatchery_engine::{
+    observed::Observed,
     package::{Bundles, Hook, PackageKind, Release},
-    plan::{self, Basis, Plan},
+    plan::{self, Plan},
     versions::Versions,
+    wanted::Wanted,
 };
 use hatchery_host::{
     content::Content,
@@ -91,29 +94,32 @@ pub(crate) fn plan_for(
     for items in without_scripts.packages.lists.values_mut() {
         items.retain(|item| !matches!(item, Item::Shell { .. }));
     }
-    let sites: BTreeMap<_, _> = cluster
+    let installations: BTreeMap<_, _> = cluster
         .machines()
         .iter()
-        .enumerate()
-        .map(|(place, node)| {
+        .map(|node| {
             let installation =
                 bundles.installation(&without_scripts, node, PackageKind::Deb, &node.roles);
             let mut installation = installation.unwrap_or_default();
             installation.hooks = hooks(cluster, node);
-            (place, (facts.clone(), installation))
+            (node.name.clone(), installation)
         })
         .collect();
-    let basis = Basis {
-        now: NOW,
-        cluster,
-        versions,
-        sites: &sites,
-        managed,
-        missing: &[],
-        manifests: &[],
-        images: &[],
+    let wanted = Wanted {
+        cluster: cluster.clone(),
+        versions: versions.clone(),
+        installations,
+        manifests: Vec::new(),
+        images: Vec::new(),
     };
-    plan::make(&basis).unwrap()
+    plan::make(&wanted, &observed(cluster, facts, managed), NOW).unwrap()
+}
+
+/// Machines that are all alike, and have these things of ours; none where it is not said.
+pub(crate) fn observed(cluster: &Cluster, facts: &Facts, managed: &[Managed]) -> Observed {
+    let managed = managed.iter().cloned().chain(repeat_with(Managed::default));
+    let machines = cluster.all_machines().zip(managed);
+    Observed::new(machines.map(|(node, managed)| (node.name.clone(), Ok((facts.clone(), managed)))))
 }
 
 /// The scripts that are listed, as if there were an archive with them.

@@ -210,7 +210,7 @@ fn networks_of_pods_and_services_are_trusted_where_pods_run() {
         .tasks
         .iter()
         .filter(|task| text::one(task).contains("trusted network"))
-        .map(|task| task.title.clone())
+        .map(ToString::to_string)
         .collect();
     assert_eq!(trusted, ["w0: prepare"]);
     let short = text::short(&plan);

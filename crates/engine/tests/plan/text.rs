@@ -21,7 +21,7 @@ pub(crate) struct Rendered {
 pub(crate) fn short(plan: &Plan) -> String {
     let mut text = String::new();
     for (number, task) in plan.tasks.iter().enumerate() {
-        let _ = write!(text, "#{number} {}", task.title);
+        let _ = write!(text, "#{number} {task}");
         list(&mut text, "  needs", &task.needs);
         list(&mut text, "  after", &task.after);
         match task.concurrency {
@@ -43,7 +43,7 @@ pub(crate) fn short(plan: &Plan) -> String {
                     let _ = writeln!(text, "  {} of {}", one.what, one.release.owner);
                 }
             }
-            Work::Leave { .. } => {}
+            Work::BeforeUndo { .. } | Work::Undo { .. } => {}
             Work::Api(work) => api_lines(&mut text, work),
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn full(plan: &Plan) -> String {
         if let Work::Machine { resources, .. } = &task.work {
             for resource in resources {
                 if let Resource::Operation(Operation::Script(script)) = resource {
-                    let _ = writeln!(text, "=== {}: {script:#?}", task.title);
+                    let _ = writeln!(text, "=== {task}: {script:#?}");
                 }
             }
         }
@@ -86,9 +86,10 @@ pub(crate) fn full(plan: &Plan) -> String {
 pub(crate) fn rendered(plan: &Plan) -> Vec<Rendered> {
     let mut all = Vec::new();
     for task in &plan.tasks {
-        let machine = task.title.split(": ").next().unwrap_or_default();
         match &task.work {
-            Work::Machine { resources, .. } => {
+            Work::Machine {
+                machine, resources, ..
+            } => {
                 for resource in resources {
                     if let Resource::Operation(Operation::File(file)) = resource {
                         all.push(Rendered {
@@ -219,7 +220,7 @@ fn api_lines(text: &mut String, work: &ApiWork) {
         }
         ApiWork::Ready | ApiWork::ListAddons(_) | ApiWork::PruneAddons(_) => {}
         ApiWork::Drain(node) | ApiWork::DeleteNode(node) => {
-            let _ = writeln!(text, "  node {}", node.name);
+            let _ = writeln!(text, "  node {node}");
         }
         ApiWork::Node(node) => {
             let _ = write!(text, "  node {}", node.name);

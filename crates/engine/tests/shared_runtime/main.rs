@@ -19,11 +19,11 @@ use tempfile::TempDir;
 
 const SHELLS: [&[&str]; 3] = [&["dash"], &["bash", "--posix"], &["busybox", "sh"]];
 
-const LIST: &str = include_str!("../../src/components/containerd_list.sh");
-const BEFORE: &str = include_str!("../../src/components/runtime_before.sh");
-const AFTER: &str = include_str!("../../src/components/runtime_after.sh");
-const RESTART: &str = include_str!("../../src/components/docker_restart.sh");
-const LOAD: &str = include_str!("../../src/components/docker_load.sh");
+const LIST: &str = include_str!("../../src/components/runtime/containerd/list.sh");
+const BEFORE: &str = include_str!("../../src/components/runtime/before.sh");
+const AFTER: &str = include_str!("../../src/components/runtime/after.sh");
+const RESTART: &str = include_str!("../../src/components/runtime/docker/restart.sh");
+const LOAD: &str = include_str!("../../src/components/runtime/docker/load.sh");
 
 struct Place {
     root: TempDir,

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use crate::network_plugins::NetworkPluginKind;
 use crate::value::{AbsolutePath, Cidrs, DnsName};
 
 /// The Service network.
@@ -34,6 +35,13 @@ pub struct NetworkPlugin {
     pub name: String,
     /// The manifest as a path on the masters, taken from the archive. `None` to find it by the plugin's name.
     pub manifest: Option<AbsolutePath>,
+}
+
+impl NetworkPlugin {
+    /// What is known of it.
+    pub fn kind(&self) -> &'static NetworkPluginKind {
+        NetworkPluginKind::called(&self.name)
+    }
 }
 
 /// The cluster's own DNS.

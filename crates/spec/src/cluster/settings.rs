@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
+use crate::runtimes::RuntimeKind;
 use crate::value::{AbsolutePath, DnsName, GoDuration, LocalPath, Port};
 
 /// Settings of the API server.
@@ -41,7 +42,7 @@ pub struct Etcd {
 #[non_exhaustive]
 pub struct Runtime {
     /// The runtime to install.
-    pub kind: RuntimeKind,
+    pub kind: &'static RuntimeKind,
     /// Its CRI socket; docker has none of its own.
     pub endpoint: Option<String>,
     /// Where images come from.
@@ -52,38 +53,6 @@ pub struct Runtime {
     pub cni_bin_dirs: Vec<AbsolutePath>,
     /// Whether a runtime that a machine already uses for something else may be shared with it.
     pub allow_existing: bool,
-}
-
-/// A supported container runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuntimeKind {
-    /// Docker, through dockershim before Kubernetes 1.24 and through cri-dockerd since.
-    Docker,
-    /// iSulad.
-    Isulad,
-    /// containerd.
-    Containerd,
-}
-
-impl RuntimeKind {
-    /// For messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Isulad => "iSulad",
-            Self::Containerd => "containerd",
-        }
-    }
-
-    /// The default CRI socket.
-    pub fn usual_endpoint(self) -> Option<&'static str> {
-        match self {
-            Self::Docker => None,
-            Self::Isulad => Some("unix:///var/run/isulad.sock"),
-            Self::Containerd => Some("unix:///run/containerd/containerd.sock"),
-        }
-    }
 }
 
 /// Where images come from.

@@ -1,15 +1,17 @@
 //! The runtime, extra arguments, and ports.
 
 use super::Reader;
-use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role, RuntimeKind};
+use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
 use crate::keys::report_unknown;
+use crate::runtimes::{self, RuntimeKind};
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Mismatch, Port};
 use crate::walk::{
-    boolean, list, nearest, quoted, report_expected, report_mismatch, section, value, values, word,
+    boolean, list, nearest, one_of, quoted, report_expected, report_mismatch, section, value,
+    values, word,
 };
 
 impl Reader<'_> {
@@ -233,16 +235,13 @@ impl Reader<'_> {
     }
 }
 
-fn runtime(text: &str) -> Result<RuntimeKind, Mismatch> {
-    match text.to_ascii_lowercase().as_str() {
-        "docker" => Ok(RuntimeKind::Docker),
-        "isulad" | "isula" => Ok(RuntimeKind::Isulad),
-        "containerd" => Ok(RuntimeKind::Containerd),
-        _ => Err(Mismatch::new(
+fn runtime(text: &str) -> Result<&'static RuntimeKind, Mismatch> {
+    RuntimeKind::called(text).ok_or_else(|| {
+        Mismatch::new(
             "not a supported container runtime",
-            "use docker, isulad or containerd",
-        )),
-    }
+            format!("use {}", one_of(&runtimes::names())),
+        )
+    })
 }
 
 fn component(text: &str) -> Result<Component, Mismatch> {

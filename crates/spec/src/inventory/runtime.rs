@@ -1,14 +1,14 @@
 //! The container runtime, its registries and its pause image.
 
 use super::Reader;
-use crate::cluster::RuntimeKind;
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
 use crate::eggo::settings::registry_name;
+use crate::runtimes::{self, RegistryVariables, RuntimeKind};
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{Host, Mismatch, Port};
-use crate::walk::{boolean, list, section, value, values};
+use crate::walk::{boolean, list, one_of, section, value, values};
 
 const PAUSE_REPOSITORY: &str = "registry.k8s.io";
 const PAUSE_TAG: &str = "3.10";
@@ -19,17 +19,17 @@ impl Reader<'_, '_> {
         self.draft.runtime = match said {
             Field::Given(_) => said,
             // An unsupported runtime is not checked as if it were docker.
-            Field::Absent | Field::Wrong => self.default_field(RuntimeKind::Containerd),
+            Field::Absent | Field::Wrong => self.default_field(runtimes::INVENTORY_DEFAULT),
         };
         self.pause_image();
         // Each runtime has variables of its own; those of the other are without effect.
-        match self.draft.runtime.value() {
-            Some(RuntimeKind::Docker) => {
-                let mirrors = self.registries("docker_registry_mirrors");
-                self.draft.registry_mirrors = mirrors;
-                self.draft.insecure_registries = self.registries("docker_insecure_registries");
+        let kind = self.draft.runtime.value();
+        match kind.map(|kind| kind.registry_variables) {
+            Some(RegistryVariables::Lists { mirrors, insecure }) => {
+                self.draft.registry_mirrors = self.registries(mirrors);
+                self.draft.insecure_registries = self.registries(insecure);
             }
-            Some(_) => self.containerd_mirrors(),
+            Some(RegistryVariables::Entries(name)) => self.mirrors_by_registry(name),
             None => {}
         }
     }
@@ -59,8 +59,8 @@ impl Reader<'_, '_> {
     }
 
     /// A list of registries, each with the hosts that are asked instead.
-    fn containerd_mirrors(&mut self) {
-        let Ok(Some(node)) = self.node("containerd_registries_mirrors") else {
+    fn mirrors_by_registry(&mut self, name: &str) {
+        let Ok(Some(node)) = self.node(name) else {
             return;
         };
         for item in list(&node, self.diagnostics).unwrap_or_default() {
@@ -83,12 +83,12 @@ impl Reader<'_, '_> {
             let mirrors = item.get("mirrors");
             let mirrors = mirrors.and_then(|node| list(node, self.diagnostics));
             for mirror in mirrors.unwrap_or_default() {
-                self.containerd_mirror(&prefix, mirror);
+                self.mirror(&prefix, mirror);
             }
         }
     }
 
-    fn containerd_mirror(&mut self, prefix: &Spanned<String>, node: &Node) {
+    fn mirror(&mut self, prefix: &Spanned<String>, node: &Node) {
         if section(node, self.diagnostics).is_none() {
             return;
         }
@@ -128,16 +128,13 @@ fn bare(registry: &str) -> &str {
     rest.split('/').next().unwrap_or_default()
 }
 
-fn runtime(text: &str) -> Result<RuntimeKind, Mismatch> {
-    match text.to_ascii_lowercase().as_str() {
-        "containerd" => Ok(RuntimeKind::Containerd),
-        "docker" => Ok(RuntimeKind::Docker),
-        "isulad" => Ok(RuntimeKind::Isulad),
-        _ => Err(Mismatch::new(
+fn runtime(text: &str) -> Result<&'static RuntimeKind, Mismatch> {
+    RuntimeKind::called_in_inventory(text).ok_or_else(|| {
+        Mismatch::new(
             "not a supported container runtime",
-            "use containerd or docker",
-        )),
-    }
+            format!("use {}", one_of(&runtimes::names_in_kubespray())),
+        )
+    })
 }
 
 /// `host` or `host:port`, with or without `http://` or `https://` before and a path behind.

@@ -5,17 +5,16 @@ use crate::cluster::{Item, KubeProxyMode, ManifestSource, PackageList};
 use crate::diagnostic::Diagnostic;
 use crate::draft::{Field, ListDraft};
 use crate::eggo::item_names::{is_url, url};
+use crate::network_plugins::{self, INVENTORY_DEFAULT, NetworkPluginKind};
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{
     AbsolutePath, DnsName, Endpoint, GoDuration, Host, Mismatch, Name, Port, Version,
 };
-use crate::walk::{boolean, section, value, values, word};
+use crate::walk::{boolean, one_of, section, value, values, word};
 
 /// The domain that every cluster of kubespray has unless said: nobody's name.
 const USUAL_DOMAIN: &str = "cluster.local";
-/// The plugin that needs no manifest.
-const BUILT_IN: &str = "flannel";
 /// kubespray's words for "none".
 const NO_PLUGIN: [&str; 2] = ["cni", "none"];
 
@@ -77,19 +76,21 @@ impl Reader<'_, '_> {
         match said {
             Field::Wrong => {}
             Field::Absent => {
+                let usual = INVENTORY_DEFAULT.name;
                 self.diagnostics.push(
-                    Diagnostic::warning("network-plugin", self.draft.file, "no network plugin is named: flannel is used, where kubespray would use calico")
-                        .remedy("set kube_network_plugin: flannel, or calico together with hatchery_network_manifest"),
+                    Diagnostic::warning("network-plugin", self.draft.file, format!("no network plugin is named: {usual} is used, where kubespray would use calico"))
+                        .remedy(format!("set kube_network_plugin: {usual}, or calico together with hatchery_network_manifest")),
                 );
-                self.draft.network_plugin = self.default_field(BUILT_IN.to_owned());
+                self.draft.network_plugin = self.default_field(usual.to_owned());
             }
             Field::Given(plugin) if NO_PLUGIN.contains(&plugin.value.as_str()) => {}
             Field::Given(plugin) => {
-                if plugin.value != BUILT_IN && manifest.is_absent() {
+                if NetworkPluginKind::called(&plugin.value).needs_manifest && manifest.is_absent() {
+                    let built_in = one_of(&network_plugins::built_in());
                     let message = format!("{} cannot be set up without its manifest", plugin.value);
                     self.diagnostics.push(
                         Diagnostic::error("network-plugin", plugin.span, message)
-                            .remedy("add hatchery_network_manifest with its URL, or with its path on the masters when the archive holds it; or use kube_network_plugin: flannel"),
+                            .remedy(format!("add hatchery_network_manifest with its URL, or with its path on the masters when the archive holds it; or use kube_network_plugin: {built_in}")),
                     );
                 }
                 self.draft.network_plugin = Field::Given(plugin);

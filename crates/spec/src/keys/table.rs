@@ -1,7 +1,7 @@
 //! The table itself.
 
-use super::KeyInfo;
 use super::Origin::{self, Both, Classic, Current, New};
+use super::{KeyInfo, RUNTIME, RUNTIME_PACKAGES};
 
 /// Every key there is, section by section.
 #[rustfmt::skip]
@@ -39,7 +39,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("", "network-plugin", Both, "cni", "cni", "!", "Only cni is accepted: Kubernetes no longer supports any other kind."),
     key("", "cni-bin-dir", Both, "absolute paths, comma separated", "/opt/cni/bin; in the manual's dialect /usr/libexec/cni", "/runtime/cni_bin_dirs", "The directories of the CNI plugins on the machines."),
     key("", "enable-kubelet-serving", Current, "true or false", "true", "/kubelet/serving_certificate", "Whether kubelets use serving certificates issued by the cluster's authority, which the API server then verifies."),
-    key("", "runtime", Both, "docker, isulad or containerd", "docker", "/runtime/kind", "The container runtime, in upper or lower case."),
+    key("", "runtime", Both, RUNTIME, "docker", "/runtime/kind", "The container runtime, in upper or lower case."),
     key("", "runtime-endpoint", Current, "unix:// address", "the runtime's default socket", "/runtime/endpoint", "The runtime's CRI socket."),
     key("", "allow-existing-runtime", New, "true or false", "false", "/runtime/allow_existing", "Whether to accept machines whose docker or containerd is already in use: its settings are kept and extended, and its containers are not touched."),
     key("", "registry-mirrors", Both, "list of registries, or registries with lists", "none", "/runtime/registries/mirrors", "Registry mirrors, which are tried first. A list applies to docker.io and, with containerd, to k8s.gcr.io or registry.k8s.io if the pause image comes from there; mirrors by registry, as in {quay.io: [https://mirror.example]}, require containerd."),
@@ -104,7 +104,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("install", "network", Current, "list of packages", "containernetworking-plugins", "/packages/lists/network", "CNI plugins, for workers."),
     key("install", "etcd", Current, "list of packages", "etcd", "/packages/lists/etcd", "Packages for etcd members."),
     key("install", "loadbalance", Current, "list of packages", "nginx", "/packages/lists/loadbalance", "Packages for the load balancer."),
-    key("install", "container", Current, "list of packages", "docker-engine, iSulad or containerd, depending on runtime", "/packages/lists/container", "The container runtime, for workers."),
+    key("install", "container", Current, "list of packages", RUNTIME_PACKAGES, "/packages/lists/container", "The container runtime, for workers."),
     key("install", "image", Current, "list of packages", "none", "/packages/lists/image", "Images to load on workers."),
     key("install", "dns", Current, "list of packages", "coredns", "/packages/lists/dns", "CoreDNS as a service, for masters; omitted if it runs in pods."),
     key("install", "addition", Current, "section", "none", "/packages/lists", "Additional packages per role."),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::{Archive, Item, ManifestSource, PackageList, Packages, RuntimeKind};
+use crate::cluster::{Archive, Item, ManifestSource, PackageList, Packages};
 use crate::draft::Draft;
+use crate::runtimes::RuntimeKind;
 
-pub(super) fn packages(draft: &Draft, runtime: RuntimeKind) -> Packages {
+pub(super) fn packages(draft: &Draft, runtime: &RuntimeKind) -> Packages {
     let mut lists: BTreeMap<PackageList, Vec<Item>> = BTreeMap::new();
     for list in &draft.lists {
         let items = list.items.iter().map(|item| item.value.clone());
@@ -52,7 +53,7 @@ pub(super) fn packages(draft: &Draft, runtime: RuntimeKind) -> Packages {
 }
 
 /// The packages of openEuler's repositories.
-fn usual(list: PackageList, runtime: RuntimeKind) -> &'static [&'static str] {
+fn usual(list: PackageList, runtime: &RuntimeKind) -> &'static [&'static str] {
     match list {
         PackageList::KubernetesMaster => &["kubernetes-client", "kubernetes-master"],
         PackageList::KubernetesWorker => {
@@ -61,11 +62,7 @@ fn usual(list: PackageList, runtime: RuntimeKind) -> &'static [&'static str] {
         PackageList::Network => &["containernetworking-plugins"],
         PackageList::Etcd => &["etcd"],
         PackageList::Loadbalance => &["nginx"],
-        PackageList::Container => match runtime {
-            RuntimeKind::Docker => &["docker-engine"],
-            RuntimeKind::Isulad => &["iSulad"],
-            RuntimeKind::Containerd => &["containerd"],
-        },
+        PackageList::Container => runtime.packages,
         PackageList::Dns => &["coredns"],
         PackageList::Image
         | PackageList::AdditionMaster

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::RelatedTo as _;
-use crate::cluster::{DOCKER_HUB, Registries, RuntimeKind};
+use crate::cluster::{DOCKER_HUB, Registries};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::Draft;
+use crate::runtimes;
+use crate::walk::one_of;
 
 /// The pause image unless the file names one.
 pub(super) const PAUSE_IMAGE: &str = "k8s.gcr.io/pause:3.2";
@@ -24,7 +26,7 @@ pub(super) fn derive(draft: &Draft) -> Registries {
     let pause = pause_registry(draft);
     for mirror in &draft.registry_mirrors {
         add(DOCKER_HUB, &mirror.value);
-        if KUBERNETES.contains(&pause.as_str()) && runtime(draft) == RuntimeKind::Containerd {
+        if KUBERNETES.contains(&pause.as_str()) && draft.runtime_kind().mirrors_any_registry {
             add(&pause, &mirror.value);
         }
     }
@@ -45,13 +47,17 @@ pub(super) fn derive(draft: &Draft) -> Registries {
     }
 }
 
-/// docker and iSulad know mirrors of docker.io only.
+/// Some runtimes support mirrors of docker.io only.
 pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
-    let runtime = runtime(draft);
-    if runtime == RuntimeKind::Containerd {
+    let runtime = draft.runtime_kind();
+    if runtime.mirrors_any_registry {
         return;
     }
     let name = runtime.as_str();
+    let supporting = runtimes::ALL
+        .into_iter()
+        .filter(|kind| kind.mirrors_any_registry);
+    let supporting = one_of(&supporting.map(|kind| kind.name).collect::<Vec<_>>());
     let mut reported: HashSet<&str> = HashSet::new();
     for (registry, _) in &draft.named_mirrors {
         if registry.value == DOCKER_HUB || !reported.insert(&registry.value) {
@@ -64,7 +70,7 @@ pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             Diagnostic::error("unsupported", registry.span, message)
                 .related_to(draft.runtime.span(), "the runtime")
-                .remedy("use runtime: containerd, or name the mirror in the images themselves, as in pause-image: MIRROR/pause:3.2"),
+                .remedy(format!("use runtime: {supporting}, or name the mirror in the images themselves, as in pause-image: MIRROR/pause:3.2")),
         );
     }
     let pause = pause_registry(draft);
@@ -76,13 +82,9 @@ pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             Diagnostic::warning("mirror-unused", first.span, message)
                 .related_to(draft.pause_image.span(), "the pause image")
-                .remedy("set pause-image to an image that the mirror provides, or add the pause image to the archive; containerd uses mirrors for it too"),
+                .remedy(format!("set pause-image to an image that the mirror provides, or add the pause image to the archive; {supporting} uses mirrors for it too")),
         );
     }
-}
-
-fn runtime(draft: &Draft) -> RuntimeKind {
-    draft.runtime.unwrap_or(RuntimeKind::Docker)
 }
 
 /// Where the pause image comes from.

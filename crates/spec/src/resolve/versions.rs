@@ -2,11 +2,12 @@
 
 use super::RelatedTo;
 use super::addresses::Networks;
-use crate::cluster::{KubeProxyMode, Role, RuntimeKind};
+use crate::cluster::{KubeProxyMode, Role};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::draft::Draft;
+use crate::runtimes::RuntimeKind;
 use crate::value::Release;
-use crate::versions::{Parts, Subject, conflicts, installs_cri_dockerd, is_cri_dockerd_socket};
+use crate::versions::{Parts, Subject, conflicts};
 
 pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnostics) {
     check_socket(draft, diagnostics);
@@ -16,13 +17,14 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
     let lists = draft.lists.iter();
     let workers = lists.filter(|list| list.list.role() == Role::Worker);
     let items = workers.flat_map(|list| list.items.iter().map(|item| &item.value));
+    let runtime = draft.runtime_kind();
     let endpoint = draft.runtime_endpoint.value();
     let numbers = |release: &Release| (release.major, release.minor);
     let parts = Parts {
         kubernetes: version.value,
-        runtime: draft.runtime.unwrap_or(RuntimeKind::Docker),
-        cri_dockerd: is_cri_dockerd_socket(endpoint.map(String::as_str))
-            || installs_cri_dockerd(items),
+        runtime,
+        runtime_adapter: runtime.is_adapter_socket(endpoint.map(String::as_str))
+            || runtime.installs_adapter(items),
         proxy_mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
         dual_stack: networks.services.is_dual() || networks.pods.is_dual(),
         containerd: draft.containerd_version.value().map(numbers),
@@ -62,20 +64,9 @@ fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
     let Some(socket) = draft.runtime_endpoint.given() else {
         return;
     };
-    let runtime = draft.runtime.unwrap_or(RuntimeKind::Docker);
-    let name = socket.value.to_ascii_lowercase();
-    let other = [
-        ("isula", RuntimeKind::Isulad),
-        ("containerd.sock", RuntimeKind::Containerd),
-        ("docker", RuntimeKind::Docker),
-    ]
-    .into_iter()
-    .find(|(word, kind)| {
-        *kind != runtime
-            && name.contains(word)
-            && !(runtime == RuntimeKind::Containerd && name.contains("containerd"))
-    });
-    if let Some((_, kind)) = other {
+    let runtime = draft.runtime_kind();
+    let owner = RuntimeKind::from_socket(&socket.value);
+    if let Some(kind) = owner.filter(|kind| *kind != runtime) {
         let message = format!(
             "the socket looks like {}'s, but the runtime is {}",
             kind.as_str(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reference;
 use crate::cluster::Component;
-use crate::keys::{KEYS, KeyInfo};
+use crate::keys::{KEYS, KeyInfo, RUNTIME};
 use crate::value::{Arch, Cidrs, GoDuration};
 
 const NAME: &str = "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$";
@@ -82,8 +82,9 @@ pub(super) fn schema(info: &KeyInfo) -> Option<Value> {
             json!({ "type": ["array", "string", "null"], "items": taint })
         }
         // Here the reader does not mind capitals.
-        "docker, isulad or containerd" | "pod or binary" | "tcp or udp" | "cni" => {
-            let choices = choices(info.kind)?;
+        RUNTIME | "pod or binary" | "tcp or udp" | "cni" => {
+            let words = info.kind_in_words();
+            let choices = choices(&words)?;
             let any_case: Vec<String> = choices.iter().map(|one| any_case(one)).collect();
             json!({ "anyOf": [{ "enum": choices }, pattern(&format!("^({})?$", any_case.join("|")))] })
         }
@@ -106,7 +107,10 @@ pub(super) fn default(info: &KeyInfo) -> Option<Value> {
             Cidrs::parse(text).is_ok().then(|| json!(text))
         }
         "text" | "image" | "DNS name" | "architecture" => Some(json!(text)),
-        words => choices(words)?.contains(&text).then(|| json!(text)),
+        _ => {
+            let words = info.kind_in_words();
+            choices(&words)?.contains(&text).then(|| json!(text))
+        }
     }
 }
 

@@ -71,13 +71,14 @@ impl Page {
 
 /// What a key means, what it takes where that is worth a word, and what holds without it.
 fn explanation(info: &KeyInfo) -> String {
-    let kind = match info.kind {
+    let kind = info.kind_in_words();
+    let kind = match &*kind {
         "section" | "list" | "text" | "name" | "machine" | "image" | "number" | "cni"
         | "version" | "path" | "name of a variable" => "",
         kind if kind.starts_with("list of") => "",
         kind => kind,
     };
-    let default = match info.default {
+    let default = match &*info.default_in_words() {
         "" | "none" => String::new(),
         text => format!("default: {text}"),
     };

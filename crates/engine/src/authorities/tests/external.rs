@@ -216,28 +216,36 @@ async fn etcd_must_not_trust_the_nodes() {
 async fn the_check_of_a_file_follows_the_same_rules() {
     let place = Place::new();
     let directory = place.0.path().join("external");
-    let check = |state| check_external(state, &directory, now());
+    let check = |store| check_external(store, &directory, now());
     let store = place.store();
-    assert_eq!(check(Some(&store)), place.problems(true).await);
+    assert_eq!(check(Some(&store)).await, place.problems(true).await);
     // Half of what may be left out, and what is not an authority.
     let ca = authority("company", AUTHORITY_LIFETIME);
     place.put_authority("ca", &ca);
     place.put("front-proxy-ca.crt", ca.cert_pem());
     place.put("etcd/ca.key", "no key");
-    assert_eq!(check(Some(&store)), place.problems(true).await);
-    assert_eq!(check(Some(&store)).len(), 2);
+    assert_eq!(check(Some(&store)).await, place.problems(true).await);
+    assert_eq!(check(Some(&store)).await.len(), 2);
     fs::remove_file(directory.join("front-proxy-ca.crt")).unwrap();
     fs::remove_file(directory.join("etcd/ca.key")).unwrap();
-    assert_eq!(check(Some(&store)), [], "what its remedies led to is good");
-    assert_eq!(check(None), []);
+    assert_eq!(
+        check(Some(&store)).await,
+        [],
+        "what its remedies led to is good"
+    );
+    assert_eq!(check(None).await, []);
 
     place.get(true).await.unwrap();
     place.put_authority("ca", &authority("another", AUTHORITY_LIFETIME));
-    assert_eq!(check(Some(&store)), place.problems(true).await);
-    assert_eq!(check(Some(&store)).len(), 1);
-    assert_eq!(check(None), [], "it would do for another cluster");
+    assert_eq!(check(Some(&store)).await, place.problems(true).await);
+    assert_eq!(check(Some(&store)).await.len(), 1);
+    assert_eq!(check(None).await, [], "it would do for another cluster");
     fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(check(Some(&store)), [], "a living cluster has its copy");
+    assert_eq!(
+        check(Some(&store)).await,
+        [],
+        "a living cluster has its copy"
+    );
 }
 
 #[tokio::test]
@@ -252,7 +260,7 @@ async fn what_is_only_imagined_is_written_nowhere() {
         panic!("{foreseen:?}")
     };
     assert_eq!(imagined.cluster.cert_pem(), ca.cert_pem());
-    assert!(!store.path().exists());
+    assert!(!store.exists().await.unwrap());
     place.get(true).await.unwrap();
     let foreseen = Authorities::load_or_imagine(&store, false, directory, now()).await;
     assert!(matches!(foreseen, Ok(Foreseen::Kept(_))), "{foreseen:?}");

@@ -1,8 +1,10 @@
-use hatchery_host::path::Word;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{ApiWork, Task, TaskId, Work};
+use crate::{
+    owner::Owner,
+    plan::{ApiWork, Task, TaskId, Work},
+};
 
 fn task(title: &str, machine: usize, needs: &[usize], concurrency: Concurrency) -> Task {
     Task {
@@ -11,8 +13,8 @@ fn task(title: &str, machine: usize, needs: &[usize], concurrency: Concurrency) 
         after: Vec::new(),
         concurrency,
         work: Work::Machine {
-            machine,
-            owner: Word::new("test").unwrap(),
+            machine: Name::parse(&format!("m{machine}")).unwrap(),
+            owner: Owner::Prepare,
             resources: Vec::new(),
         },
     }
@@ -23,6 +25,14 @@ fn plan(tasks: Vec<Task>) -> Plan {
         tasks,
         notes: Vec::new(),
     }
+}
+
+fn queue(plan: &Plan, parallel: usize) -> Queue<'_> {
+    let limits = Limits {
+        parallel,
+        workers: 2,
+    };
+    Queue::new(plan, limits)
 }
 
 /// Everything that can begin now.
@@ -59,7 +69,7 @@ fn what_everybody_waits_for_goes_first() {
     let workers = (0..WORKERS).map(|place| task("worker", place, &[place, WORKERS + 2], free));
     tasks.extend(workers);
     let plan = plan(tasks);
-    let mut queue = Queue::new(&plan, 4);
+    let mut queue = queue(&plan, 4);
     for step in [WORKERS, WORKERS + 1, WORKERS + 2] {
         let now = begun(&mut queue);
         assert!(now.contains(&step), "{step} waits behind {now:?}");
@@ -79,7 +89,7 @@ fn members_that_wait_for_each_other_count_as_one() {
         task("w0: prepare", 3, &[], Concurrency::Free),
         task("m0: master", 0, &[0, 1, 2], Concurrency::Free),
     ]);
-    let mut queue = Queue::new(&plan, 1);
+    let mut queue = queue(&plan, 1);
     assert_eq!(begun(&mut queue), [0, 1, 2]);
     queue.end(0, End::Good);
     queue.end(1, End::Good);
@@ -110,7 +120,7 @@ fn members() -> Plan {
 #[test]
 fn one_by_one_where_something_changes() {
     let plan = members();
-    let mut queue = Queue::new(&plan, 8);
+    let mut queue = queue(&plan, 8);
     // All are looked at together.
     let looks: Vec<_> = std::iter::from_fn(|| queue.next()).map(Some).collect();
     assert_eq!(looks, [look(0), look(1), look(2)]);
@@ -130,7 +140,7 @@ fn one_by_one_where_something_changes() {
 #[test]
 fn one_that_does_not_come_back_stops_those_behind_it() {
     let plan = members();
-    let mut queue = Queue::new(&plan, 8);
+    let mut queue = queue(&plan, 8);
     assert_eq!(begun(&mut queue), [0, 1, 2]);
     for member in 0..3 {
         queue.put_back(member);
@@ -147,7 +157,7 @@ fn one_that_does_not_come_back_stops_those_behind_it() {
 #[test]
 fn one_that_is_refused_stops_nobody() {
     let plan = members();
-    let mut queue = Queue::new(&plan, 8);
+    let mut queue = queue(&plan, 8);
     assert_eq!(begun(&mut queue), [0, 1, 2]);
     queue.put_back(0);
     queue.put_back(1);
@@ -166,7 +176,7 @@ fn who_needs_what_failed_is_skipped_and_who_comes_after_it_is_not() {
         after,
         task("needs the one that needs", 1, &[1], Concurrency::Free),
     ]);
-    let mut queue = Queue::new(&plan, 8);
+    let mut queue = queue(&plan, 8);
     assert_eq!(queue.next(), work(0));
     queue.end(0, End::Bad);
     let mut next: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
@@ -195,7 +205,7 @@ fn who_needs_what_failed_is_skipped_and_who_comes_after_it_is_not() {
 #[test]
 fn what_has_not_begun_is_left_when_the_queue_is_closed() {
     let plan = members();
-    let mut queue = Queue::new(&plan, 2);
+    let mut queue = queue(&plan, 2);
     assert_eq!(begun(&mut queue), [0, 1]);
     queue.put_back(1);
     let left = Left {
@@ -211,7 +221,7 @@ fn what_has_not_begun_is_left_when_the_queue_is_closed() {
 fn any_plan() -> impl Strategy<Value = (Plan, Vec<bool>)> {
     let task = (
         0_usize..5,
-        0_usize..5,
+        0_usize..6,
         proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..4),
         any::<bool>(),
     );
@@ -223,6 +233,7 @@ fn any_plan() -> impl Strategy<Value = (Plan, Vec<bool>)> {
                 0 => Concurrency::Together,
                 1 => Concurrency::OneByOne(Lane::Etcd),
                 2 => Concurrency::OneByOne(Lane::ControlPlane),
+                5 => Concurrency::OneByOne(Lane::Workers),
                 _ => Concurrency::Free,
             };
             let mut one = task_of(machine, kind, concurrency);
@@ -253,7 +264,7 @@ proptest! {
     /// Every task ends, none twice; limits hold at every moment.
     #[test]
     fn everything_comes_to_an_end((plan, bad) in any_plan(), parallel in 1_usize..4) {
-        let mut queue = Queue::new(&plan, parallel);
+        let mut queue = queue(&plan, parallel);
         let mut running: Vec<(usize, Stage)> = Vec::new();
         let mut ended = BTreeSet::new();
         loop {
@@ -263,18 +274,18 @@ proptest! {
                     Next::Begin { task, stage } => running.push((task, stage)),
                 }
                 let tasks = running.iter().map(|(number, _)| &plan.tasks[*number]);
-                let places: Vec<_> = tasks.clone().filter_map(|task| task.subject().machine()).collect();
+                let places: Vec<_> = tasks.clone().filter_map(|task| task.work.machine()).collect();
                 let distinct: BTreeSet<_> = places.iter().collect();
                 prop_assert_eq!(places.len(), distinct.len(), "two tasks on one machine");
                 let on_machines = tasks.filter(|task| matches!(task.work, Work::Machine { .. }));
                 let (together, others): (Vec<_>, Vec<_>) =
                     on_machines.partition(|task| task.concurrency == Concurrency::Together);
                 prop_assert!(others.len() + usize::from(!together.is_empty()) <= parallel);
-                for lane in [Lane::Etcd, Lane::ControlPlane] {
+                for (lane, room) in [(Lane::Etcd, 1), (Lane::ControlPlane, 1), (Lane::Workers, 2)] {
                     let at_work = running.iter().filter(|(number, stage)| {
                         plan.tasks[*number].concurrency == Concurrency::OneByOne(lane) && *stage == Stage::Work
                     });
-                    prop_assert!(at_work.count() <= 1);
+                    prop_assert!(at_work.count() <= room);
                 }
             }
             let Some((number, stage)) = running.pop() else { break };

@@ -93,7 +93,12 @@ async fn what_is_damaged_or_copied_is_refused() {
 #[tokio::test]
 async fn clusters_are_listed_by_name_with_what_is_wrong() {
     let place = Place::new();
-    assert!(list(&place.home().join("none")).await.unwrap().is_empty());
+    assert!(
+        list(&Home::new(place.home().join("none")))
+            .await
+            .unwrap()
+            .is_empty()
+    );
     for one in ["beta", "alpha", "gamma"] {
         let store = Directory::new(place.home(), &name(one));
         Record::find_or_make(&store, &name(one), now())
@@ -107,7 +112,7 @@ async fn clusters_are_listed_by_name_with_what_is_wrong() {
     fs::write(checked.path().join("known_hosts"), "").unwrap();
     fs::write(place.home().join("clusters/README"), "").unwrap();
     fs::write(place.home().join("clusters/notes"), "").unwrap();
-    let listed = list(place.home()).await.unwrap();
+    let listed = list(&Home::new(place.home())).await.unwrap();
     let shown: Vec<_> = listed
         .iter()
         .map(|one| (one.name.as_str(), one.record.is_ok()))

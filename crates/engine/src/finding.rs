@@ -1,0 +1,80 @@
+//! What there is to say before anything is changed, each thing once with all machines that it is true of.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// A deployment would fail.
+    Error,
+    /// It would be made, and somebody would regret it.
+    Warning,
+    /// Worth knowing, and dealt with.
+    Note,
+}
+
+impl Severity {
+    /// In a sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Something that the user should know before anything is changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The stable name of its kind.
+    pub code: &'static str,
+    /// The machines that it is true of, in the cluster's order; none when it is about something else.
+    pub machines: Vec<String>,
+    /// What it is, as a sentence that begins with the machines where there are any.
+    pub message: String,
+    /// What the user can do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// Findings as they are made.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    all: Vec<Finding>,
+    known: HashMap<(&'static str, String, Option<String>), usize>,
+}
+
+impl Findings {
+    /// Adds a finding, or machines to one that says the same.
+    pub(crate) fn add(&mut self, finding: Finding) {
+        let key = (
+            finding.code,
+            finding.message.clone(),
+            finding.remedy.clone(),
+        );
+        match self.known.get(&key).and_then(|at| self.all.get_mut(*at)) {
+            Some(known) => known.machines.extend(finding.machines),
+            None => {
+                self.known.insert(key, self.all.len());
+                self.all.push(finding);
+            }
+        }
+    }
+
+    /// Whether there is one of this kind.
+    pub(crate) fn has(&self, code: &str) -> bool {
+        self.all.iter().any(|finding| finding.code == code)
+    }
+
+    /// All of them, the worst first.
+    pub(crate) fn sorted(mut self) -> Vec<Finding> {
+        self.all.sort_by_key(|finding| finding.severity);
+        self.all
+    }
+}

@@ -1,0 +1,32 @@
+//! A cluster that goes: each of its machines is put back as it was found.
+
+use hatchery_spec::value::Name;
+
+use super::{Plan, TaskId, Work, graph::Graph};
+
+/// What becomes of these machines. The user's own scripts for this come first, while the whole cluster is there; a machine
+/// on which one fails is left as it is, since it may have had something to save.
+pub fn remove<'a>(machines: impl IntoIterator<Item = &'a Name>) -> Plan {
+    let mut graph = Graph::default();
+    let before: Vec<(&Name, TaskId)> = machines
+        .into_iter()
+        .map(|name| {
+            let machine = name.clone();
+            let work = Work::BeforeUndo { machine };
+            (name, graph.push("scripts before cleanup", &[], work))
+        })
+        .collect();
+    let all: Vec<_> = before.iter().map(|(_, task)| *task).collect();
+    for (name, scripts) in before {
+        let work = Work::Undo {
+            machine: name.clone(),
+            leaves: false,
+        };
+        graph.push("cleanup", &[scripts], work);
+        graph.last_comes_after(&all);
+    }
+    Plan {
+        tasks: graph.tasks,
+        notes: Vec::new(),
+    }
+}

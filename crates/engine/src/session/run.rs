@@ -1,0 +1,186 @@
+//! A plan is run, and what is remembered follows it: what is about to be touched is written down before, what was reached
+//! after.
+
+use std::pin::pin;
+
+use hatchery_spec::{Cluster, cluster::Machine, value::Name};
+use snafu::Snafu;
+use tokio::sync::watch;
+
+use super::{Locked, Planned};
+use crate::{
+    api_access::Machines,
+    authorities::Authorities,
+    event::Event,
+    kubeconfig,
+    observed::Observed,
+    outcome::Outcome,
+    plan,
+    run::{Context, Run},
+    state::{self, Claim, DeployFile, Key, deploy_file},
+};
+
+/// How a run is watched and stopped.
+#[derive(Clone)]
+pub struct Control<'a> {
+    /// Is told what happens.
+    pub emit: &'a (dyn Fn(Event) + Send + Sync),
+    /// Becomes true when the user wants to stop: no task begins then, and what is under way on machines is finished.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Why a run did not come to an outcome.
+#[derive(Debug, Snafu)]
+pub enum RunError {
+    /// What is remembered cannot be read or written.
+    #[snafu(transparent)]
+    State {
+        /// Why.
+        source: state::Error,
+    },
+    /// The administrator's kubeconfig cannot be made.
+    #[snafu(transparent)]
+    Kubeconfig {
+        /// Why.
+        source: kubeconfig::Error,
+    },
+}
+
+impl Locked {
+    /// Whether the cluster's API has answered in an earlier run, or may have: etcd or an API server runs.
+    ///
+    /// # Errors
+    /// When what is remembered cannot be read.
+    pub async fn was_up(&self, planned: &Planned) -> Result<bool, state::Error> {
+        let known = self.store().read(Key::ADMIN_CONF).await?.is_some();
+        Ok(self.record.formed || known || planned.observed.has_control_plane())
+    }
+
+    /// Brings the cluster to what was planned, or as far as it goes; `file` is what it was planned from.
+    ///
+    /// # Errors
+    /// When what happens cannot be remembered.
+    pub async fn run(
+        &mut self,
+        planned: &Planned,
+        file: &DeployFile,
+        authorities: &Authorities,
+        control: Control<'_>,
+    ) -> Result<Outcome, RunError> {
+        let cluster = &planned.wanted.cluster;
+        // The file comes first: it says how claimed machines are reached.
+        file.remember(cluster, self.store(), self.record.claims())
+            .await?;
+        self.claim(planned).await?;
+        for note in &planned.plan.notes {
+            (control.emit)(Event::Note { text: note.clone() });
+        }
+        let settings = self.settings.clone();
+        let run = Run::new(
+            Context {
+                cluster,
+                machines: &planned.machines,
+                observed: &planned.observed,
+                authorities: Some(authorities),
+                settings: &settings,
+                emit: control.emit,
+            },
+            control.stop,
+        );
+        let mut up = run.up();
+        let mut is_up = false;
+        let mut executing = pin!(run.execute(&planned.plan));
+        let executed = loop {
+            tokio::select! {
+                biased;
+                answers = async { up.wait_for(|up| *up).await.is_ok() }, if !is_up => {
+                    is_up = true;
+                    if answers {
+                        // From now on etcd holds what belongs to somebody, whatever becomes of the rest.
+                        self.remember_that_it_is_up().await?;
+                        self.write_admin_conf(cluster, authorities).await?;
+                    }
+                }
+                executed = &mut executing => break executed,
+            }
+        };
+        let outcome = Outcome::of_run(cluster, &planned.observed, executed);
+        self.remember(cluster, &outcome).await?;
+        Ok(outcome)
+    }
+
+    /// Writes down what is about to be touched, and with what. A machine that did not answer is not touched.
+    async fn claim(&mut self, planned: &Planned) -> Result<(), state::Error> {
+        let Planned {
+            wanted, observed, ..
+        } = planned;
+        let machines = wanted.cluster.machines().iter();
+        let present = machines.filter(|node| !observed.is_silent(&node.name));
+        self.record.claim(present);
+        self.record.begin(&wanted.versions);
+        if self.session.record.as_ref() != Some(&self.record) {
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    async fn remember_that_it_is_up(&mut self) -> Result<(), state::Error> {
+        if !self.record.formed {
+            self.record.formed = true;
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    /// Notes what was reached, and machines that are the cluster's no more.
+    async fn remember(&mut self, cluster: &Cluster, outcome: &Outcome) -> Result<(), state::Error> {
+        let before = self.record.clone();
+        self.record.formed |= outcome.api;
+        if outcome.has_control_plane(cluster) {
+            self.record.reach();
+        }
+        if !outcome.gone.is_empty() {
+            self.release(cluster, &outcome.gone);
+        }
+        if self.record != before {
+            self.save().await?;
+        }
+        deploy_file::forget_earlier(cluster, self.store(), self.record.claims()).await
+    }
+
+    /// Gives up the claims on machines that are clean.
+    pub(super) fn release(&mut self, cluster: &Cluster, gone: &[Name]) {
+        let machines = cluster.all_machines();
+        let gone: Vec<_> = machines.filter(|node| gone.contains(&node.name)).collect();
+        let is_gone = |claim: &Claim| gone.iter().any(|node| claim.address == node.address);
+        self.record.release(|claim| !is_gone(claim));
+    }
+
+    /// Writes the record as it is now.
+    pub(super) async fn save(&mut self) -> Result<(), state::Error> {
+        self.record.save(self.store(), &self.lock).await?;
+        self.session.record = Some(self.record.clone());
+        Ok(())
+    }
+
+    /// Puts machines back, all at once.
+    pub(super) async fn undo<'n>(
+        &self,
+        cluster: &Cluster,
+        nodes: impl IntoIterator<Item = &'n Machine>,
+        machines: &Machines,
+        control: Control<'_>,
+    ) -> Outcome {
+        let plan = plan::remove(nodes.into_iter().map(|node| &node.name));
+        let observed = Observed::default();
+        let context = Context {
+            cluster,
+            machines,
+            observed: &observed,
+            authorities: None,
+            settings: &self.settings,
+            emit: control.emit,
+        };
+        Outcome::of_removal(Run::new(context, control.stop).execute(&plan).await)
+    }
+}

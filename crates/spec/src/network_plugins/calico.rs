@@ -1,0 +1,8 @@
+//! calico.
+
+use super::NetworkPluginKind;
+
+pub(super) const CALICO: NetworkPluginKind = NetworkPluginKind {
+    name: "calico",
+    needs_manifest: true,
+};

@@ -1,0 +1,8 @@
+//! flannel, which comes with Hatchery.
+
+use super::NetworkPluginKind;
+
+pub(super) const FLANNEL: NetworkPluginKind = NetworkPluginKind {
+    name: "flannel",
+    needs_manifest: false,
+};

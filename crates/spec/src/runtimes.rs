@@ -1,0 +1,196 @@
+//! Container runtimes, as far as a deploy file has to do with them: a file for each.
+//!
+//! What is done with one on machines is in the engine's file of the same name. A new runtime is these two files and a line
+//! in the list of each crate.
+
+mod containerd;
+mod docker;
+mod isulad;
+
+use serde::{Serialize, Serializer};
+
+use crate::cluster::Item;
+use crate::value::Version;
+use crate::versions::{Conflict, Feature, Parts, has};
+
+/// All that there are, in the order in which they are named to users.
+pub const ALL: [&RuntimeKind; 3] = [&docker::DOCKER, &isulad::ISULAD, &containerd::CONTAINERD];
+
+/// What a deploy file gets that names none.
+pub const DEFAULT: &RuntimeKind = &docker::DOCKER;
+
+/// What an inventory gets that names none, as with kubespray.
+pub(crate) const INVENTORY_DEFAULT: &RuntimeKind = &containerd::CONTAINERD;
+
+/// A container runtime.
+#[derive(Debug)]
+pub struct RuntimeKind {
+    /// Its name in deploy files, in lower case.
+    pub name: &'static str,
+    /// Its name in a sentence.
+    title: &'static str,
+    /// Other names that eggo has for it.
+    aliases: &'static [&'static str],
+    /// Whether kubespray has it too.
+    in_kubespray: bool,
+    /// The variables of an inventory that say where its images come from.
+    pub(crate) registry_variables: RegistryVariables,
+    /// Its packages in openEuler's repositories.
+    pub(crate) packages: &'static [&'static str],
+    /// Its usual CRI socket; none for one that has none of its own.
+    pub(crate) endpoint: Option<&'static str>,
+    /// Whether it has mirrors of any registry, or of [`DOCKER_HUB`](crate::cluster::DOCKER_HUB) alone.
+    pub mirrors_any_registry: bool,
+    /// The releases of Kubernetes whose kubelet runs it by itself, without the container runtime interface.
+    built_in: Option<Feature>,
+    /// The program that stands between it and other kubelets, where it does not speak that interface itself.
+    pub adapter: Option<&'static str>,
+    /// What does not go together with it.
+    conflict: fn(&Parts) -> Option<Conflict>,
+}
+
+/// How an inventory says where images come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RegistryVariables {
+    /// A list of mirrors of [`DOCKER_HUB`](crate::cluster::DOCKER_HUB), and one of insecure registries.
+    Lists {
+        mirrors: &'static str,
+        insecure: &'static str,
+    },
+    /// A list of registries, each with its mirrors.
+    Entries(&'static str),
+}
+
+impl RuntimeKind {
+    /// The runtime that a deploy file calls so.
+    pub(crate) fn called(name: &str) -> Option<&'static Self> {
+        let name = name.to_ascii_lowercase();
+        let mut all = ALL.into_iter();
+        all.find(|kind| kind.names().any(|own| own == name))
+    }
+
+    /// The runtime that an inventory calls so.
+    pub(crate) fn called_in_inventory(name: &str) -> Option<&'static Self> {
+        let name = name.to_ascii_lowercase();
+        ALL.into_iter().find(|kind| kind.name == name)
+    }
+
+    /// The runtime to which a socket belongs by its path: the one whose name comes last in it.
+    pub(crate) fn from_socket(path: &str) -> Option<&'static Self> {
+        let path = path.to_ascii_lowercase();
+        let place = |kind: &&'static Self| kind.names().filter_map(|name| path.rfind(name)).max();
+        let all = ALL.into_iter().filter(|kind| place(kind).is_some());
+        all.max_by_key(place)
+    }
+
+    /// Its name in a sentence.
+    pub fn as_str(&self) -> &'static str {
+        self.title
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let aliases = self.aliases.iter().copied();
+        std::iter::once(self.name).chain(aliases)
+    }
+
+    /// Whether the kubelet of this release runs it by itself.
+    pub fn is_built_into(&self, kubernetes: Version) -> bool {
+        self.built_in
+            .is_some_and(|feature| has(kubernetes, feature))
+    }
+
+    /// Whether these lists install its [adapter](Self::adapter).
+    pub fn installs_adapter<'a>(&self, items: impl IntoIterator<Item = &'a Item>) -> bool {
+        items.into_iter().any(|item| match item {
+            Item::Repo { name }
+            | Item::Pkg { name }
+            | Item::Bin { name, .. }
+            | Item::Binary { name, .. } => self.adapter.is_some_and(|adapter| name == adapter),
+            _ => false,
+        })
+    }
+
+    /// Whether a socket is that of its [adapter](Self::adapter), which says that the user runs it.
+    pub(crate) fn is_adapter_socket(&self, socket: Option<&str>) -> bool {
+        let both = self.adapter.zip(socket);
+        both.is_some_and(|(adapter, socket)| socket.contains(adapter))
+    }
+
+    /// What of these parts does not go together with it.
+    pub(crate) fn conflict(&self, parts: &Parts) -> Option<Conflict> {
+        (self.conflict)(parts)
+    }
+}
+
+impl PartialEq for RuntimeKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RuntimeKind {}
+
+impl Serialize for RuntimeKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+/// The names of all runtimes, for deploy files.
+pub(crate) fn names() -> Vec<&'static str> {
+    ALL.map(|kind| kind.name).into()
+}
+
+/// The names of those that kubespray has, the usual one first.
+pub(crate) fn names_in_kubespray() -> Vec<&'static str> {
+    let others = ALL.into_iter().filter(|kind| *kind != INVENTORY_DEFAULT);
+    let all = std::iter::once(INVENTORY_DEFAULT).chain(others);
+    all.filter(|kind| kind.in_kubespray)
+        .map(|kind| kind.name)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_are_told_apart() {
+        for (place, kind) in ALL.iter().enumerate() {
+            assert_eq!(kind.name, kind.title.to_ascii_lowercase());
+            assert_eq!(RuntimeKind::called(kind.title), Some(*kind));
+            assert_eq!(RuntimeKind::called_in_inventory(kind.title), Some(*kind));
+            let mut others = ALL[..place].iter().flat_map(|other| other.names());
+            assert!(others.all(|name| kind.names().all(|own| own != name)));
+            // What the kubelet does not reach without an adapter has no socket of its own.
+            assert_eq!(kind.endpoint.is_none(), kind.adapter.is_some());
+        }
+        assert_eq!(RuntimeKind::called("isula"), RuntimeKind::called("isulad"));
+        assert_eq!(RuntimeKind::called_in_inventory("isula"), None);
+    }
+
+    #[test]
+    fn the_default_is_the_tables() {
+        let mut keys = crate::keys::for_section("");
+        let info = keys.find(|info| info.key == "runtime").unwrap();
+        assert_eq!(info.default, DEFAULT.name);
+    }
+
+    #[test]
+    fn a_socket_belongs_to_whose_name_comes_last() {
+        for (socket, owner) in [
+            ("unix:///var/run/isulad.sock", "isulad"),
+            ("unix:///run/containerd/containerd.sock", "containerd"),
+            (
+                "unix:///run/docker/containerd/containerd.sock",
+                "containerd",
+            ),
+            ("unix:///run/cri-dockerd.sock", "docker"),
+            ("unix:///var/run/dockershim.sock", "docker"),
+        ] {
+            let found = RuntimeKind::from_socket(socket).map(|kind| kind.name);
+            assert_eq!(found, Some(owner), "{socket}");
+        }
+        assert_eq!(RuntimeKind::from_socket("unix:///run/crio/crio.sock"), None);
+    }
+}
