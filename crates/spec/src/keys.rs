@@ -46,18 +46,18 @@ pub struct KeyInfo {
     pub effect: &'static str,
 }
 
-/// In the table: one of the container runtimes.
+/// Stands for the names of the container runtimes in the table.
 pub(crate) const RUNTIME: &str = "container runtime";
-/// In the table: the packages of the container runtime.
+/// Stands for the packages of the container runtimes in the table.
 const RUNTIME_PACKAGES: &str = "packages of the container runtime";
 
 impl KeyInfo {
-    /// What its value is, in words for users: runtimes are named.
+    /// The kind of its value for users, with the names of the runtimes filled in.
     pub fn kind_in_words(&self) -> Cow<'static, str> {
         in_words(self.kind)
     }
 
-    /// What holds without it, in words for users: packages of runtimes are named.
+    /// Its default for users, with the packages of the runtimes filled in.
     pub fn default_in_words(&self) -> Cow<'static, str> {
         in_words(self.default)
     }

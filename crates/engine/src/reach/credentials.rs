@@ -109,7 +109,7 @@ impl<'a> Credentials<'a> {
         self.keys.entry(path.clone()).or_insert_with(find).clone()
     }
 
-    /// The user's usual keys that are there, and those of the agent.
+    /// The user's default keys that exist, and those of the agent.
     fn usual(&mut self) -> &[Auth] {
         let (environment, passphrase) = (self.environment, &self.passphrase);
         self.usual.get_or_insert_with(|| {

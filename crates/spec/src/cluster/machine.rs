@@ -79,7 +79,7 @@ pub struct Access {
     pub password: Option<Password>,
     /// The sudo password, where it differs from the login password.
     pub sudo_password: Option<Password>,
-    /// The private key; without one, the agent's and the user's usual keys.
+    /// The private key; without one, the agent's and the user's default keys.
     pub private_key: Option<LocalPath>,
     /// Jump hosts in the order of the connection.
     pub bastions: Vec<Jump>,

@@ -38,7 +38,7 @@ pub struct NetworkPlugin {
 }
 
 impl NetworkPlugin {
-    /// What is known of it.
+    /// The plugin's properties.
     pub fn kind(&self) -> &'static NetworkPluginKind {
         NetworkPluginKind::called(&self.name)
     }
