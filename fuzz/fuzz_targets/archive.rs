@@ -6,7 +6,7 @@
 
 use std::io::Write as _;
 
-use hatchery_host::archive::{Index, Kind, Limits, survey};
+use hatchery_host::archive::{Index, Kind, Limits, scan};
 use libfuzzer_sys::fuzz_target;
 
 const BLOCK: usize = 512;
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
         zstd_window_log: 20,
         ..Limits::default()
     };
-    if let Ok((_, index)) = survey(&bytes[..], bytes.len() as u64, &limits) {
+    if let Ok((_, index)) = scan(&bytes[..], bytes.len() as u64, &limits) {
         check(&index);
     }
 });

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hatchery_engine::{event::Event, state::RunLog};
+use hatchery_engine::{event::Event, plan::SCRIPTS_BEFORE_CLEANUP, state::RunLog};
 use hatchery_spec::value::Name;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -195,9 +195,18 @@ fn size() -> (usize, usize) {
 
 /// An event that stays on the screen, for people.
 fn line(event: &Event, at: f64) -> Option<String> {
+    let named = |machine: &Option<String>, title: &str| match machine {
+        Some(machine) => format!("{at:6.1} s  {machine}: {title}"),
+        None => format!("{at:6.1} s  {title}"),
+    };
     Some(match event {
+        // There are none on most machines.
+        Event::Finished {
+            title, changes: 0, ..
+        } if title == SCRIPTS_BEFORE_CLEANUP => return None,
         Event::Finished {
             title,
+            machine,
             changes,
             bytes,
             seconds,
@@ -211,10 +220,12 @@ fn line(event: &Event, at: f64) -> Option<String> {
                 0 => String::new(),
                 megabytes => format!(", {megabytes} MiB"),
             };
-            format!("{at:6.1} s  {title}: {changes}{sent}, {seconds:.1} s\n")
+            let named = named(machine, title);
+            format!("{named}: {changes}{sent}, {seconds:.1} s\n")
         }
         Event::Failed {
             title,
+            machine,
             reason,
             remedy,
             ..
@@ -222,15 +233,21 @@ fn line(event: &Event, at: f64) -> Option<String> {
             let remedy = remedy
                 .as_ref()
                 .map(|remedy| format!("          {remedy}\n"));
-            format!(
-                "{at:6.1} s  {title} failed: {reason}\n{}",
-                remedy.unwrap_or_default()
-            )
+            let named = named(machine, title);
+            format!("{named} failed: {reason}\n{}", remedy.unwrap_or_default())
         }
-        Event::Skipped { title, because, .. } => {
-            format!("{at:6.1} s  {title}: not begun, since “{because}” is not done\n")
+        Event::Skipped {
+            title,
+            machine,
+            because,
+            ..
+        } => {
+            let named = named(machine, title);
+            format!("{named}: not begun, since “{because}” is not done\n")
         }
-        Event::Stopped { title, .. } => format!("{at:6.1} s  {title}: given up\n"),
+        Event::Stopped { title, machine, .. } => {
+            format!("{}: given up\n", named(machine, title))
+        }
         Event::Note { text } => format!("note: {text}\n"),
         Event::Begun { .. } | Event::Started { .. } | Event::Step { .. } => return None,
     })

@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use hatchery_host::{facts::Unit, script::Identity};
+use hatchery_host::script::Identity;
 use hatchery_spec::{
     Cluster,
     cluster::{Machine, Role},
@@ -24,6 +24,7 @@ use crate::{
     package::Release,
     preflight::Reply,
     state::{Brought, Claim, Record},
+    traces::KubernetesTraces,
     versions::Versions,
 };
 
@@ -57,16 +58,15 @@ impl Presence {
             let mut resources = managed.resources.iter();
             is_ours && resources.any(|one| one.kind == "unit" && one.name == name)
         };
-        let traces = &facts.kubernetes;
-        let mut units = traces.units.values();
+        let traces = KubernetesTraces::from_facts(facts);
         let mut files = traces.configuration.iter();
-        let is_used = traces.etcd_member
-            || units.any(Unit::is_active)
+        let is_used = traces.etcd.is_some()
+            || traces.has_active_unit()
             || files.any(|path| path == load_balancer::CONFIGURATION);
         Some(Self {
             etcd: has_unit("etcd.service"),
-            etcd_data: traces.etcd_member,
-            etcd_directories: Directories::found(traces).filter(|_| is_ours),
+            etcd_data: traces.etcd.is_some(),
+            etcd_directories: traces.etcd.filter(|_| is_ours),
             master: has_unit("kube-apiserver.service"),
             unrecorded: holder.is_none() && is_used,
             runtime: runtime::of_record(managed).filter(|_| is_ours),

@@ -34,6 +34,7 @@ pub mod session;
 pub mod state;
 pub mod status;
 mod taints;
+mod traces;
 mod unit_file;
 pub mod versions;
 pub mod wanted;

@@ -27,7 +27,7 @@ pub use self::{
     graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
     release::Released,
-    remove::remove,
+    remove::{SCRIPTS_BEFORE_CLEANUP, remove},
 };
 
 use crate::{

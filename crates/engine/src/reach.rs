@@ -27,7 +27,7 @@ pub use self::{
     environment::{Environment, NoHome, home_directory},
     error::{Error, Problem},
 };
-use crate::{api_access::Machines, state::Store};
+use crate::{api_access::Machines, state::Store, traces};
 
 /// Machines by name, held for `identity`, be they of one deploy file of a cluster or of several. Nothing is connected yet;
 /// host keys that are seen for the first time are recorded in the cluster's store.
@@ -46,7 +46,8 @@ pub fn machines<'a>(
     let bastions = Bastions::new();
     let machines = nodes.iter().zip(routes).map(|(node, (target, privilege))| {
         let ssh = Ssh::new(target, timeouts.clone(), bastions.clone());
-        let machine = Machine::new(Arc::new(ssh), privilege, identity.clone());
+        let mut machine = Machine::new(Arc::new(ssh), privilege, identity.clone());
+        machine.questions = traces::QUESTIONS;
         (node.name.clone(), Arc::new(machine))
     });
     Ok(BTreeMap::from_iter(machines))

@@ -167,7 +167,11 @@ impl<'a> Run<'a> {
     }
 
     /// Executes it to the end, or as far as it goes.
-    pub(crate) async fn execute(&self, plan: &Plan) -> Executed {
+    pub(crate) fn execute<'r>(&'r self, plan: &'r Plan) -> BoxFuture<'r, Executed> {
+        self.execute_all(plan).boxed()
+    }
+
+    async fn execute_all(&self, plan: &Plan) -> Executed {
         let settings = self.context.settings;
         let limits = Limits {
             parallel: settings.parallel,

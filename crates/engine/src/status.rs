@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt as _, future::join_all, stream};
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{BoxFuture, join_all},
+    stream,
+};
 use hatchery_host::machine::{Machine, Managed};
 use hatchery_pki::expiry;
 use hatchery_spec::{Cluster, cluster::Role};
@@ -42,7 +46,16 @@ const ROUNDS: u32 = 4;
 
 /// Asks the machines and the API of a cluster. Each machine has this long, and all of them together four times as long;
 /// a machine that did not get its turn by then counts as not reached.
-pub(crate) async fn look(
+pub(crate) fn look<'a>(
+    cluster: &'a Cluster,
+    machines: &'a Machines,
+    authorities: Option<&'a Authorities>,
+    deadline: Duration,
+) -> BoxFuture<'a, Status> {
+    look_at_all(cluster, machines, authorities, deadline).boxed()
+}
+
+async fn look_at_all(
     cluster: &Cluster,
     machines: &Machines,
     authorities: Option<&Authorities>,
@@ -69,7 +82,8 @@ pub(crate) async fn look(
     };
     let (managed, answer) = tokio::join!(asking, api);
     // Saying goodbye may take no longer.
-    let goodbye = join_all(machines.values().map(|machine| machine.disconnect()));
+    let goodbye: Vec<_> = machines.values().map(|one| one.disconnect()).collect();
+    let goodbye = join_all(goodbye);
     let _ = timeout(Duration::from_secs(1), goodbye).await;
     let mut status = Status {
         reached: managed.len(),
@@ -100,6 +114,7 @@ async fn ask_all(cluster: &Cluster, machines: &Machines, deadline: Duration) -> 
         }
         answer
     });
+    let questions: Vec<_> = questions.collect();
     let mut answers = stream::iter(questions).buffer_unordered(PARALLEL);
     let end = Instant::now() + deadline * ROUNDS;
     let mut managed = Vec::new();

@@ -21,7 +21,7 @@ use hatchery_host::{
     path::Word,
     privilege::Privilege,
     task::Task,
-    transport::memory::{Memory, Sheet},
+    transport::memory::{MachineFacts, Memory},
 };
 use hatchery_sandbox::{
     deploy_file::{DeployFile, Layout},
@@ -302,8 +302,8 @@ async fn each_machine_gets_the_bytes_of_its_processor() {
         .iter()
         .zip([("x86_64", "amd64"), ("aarch64", "arm64")])
     {
-        let sheet = Sheet::debian().with_machine(uname);
-        let memory = Memory::new(node.name.as_str()).with_facts(sheet);
+        let facts = MachineFacts::debian().with_machine(uname);
+        let memory = Memory::new(node.name.as_str()).with_facts(facts);
         let machine = Machine::new(Arc::new(memory.clone()), Privilege::Root, identity.clone());
         let found = machine.facts(Duration::from_secs(10)).await.unwrap();
         let kind = PackageKind::from(found.0.package_manager);

@@ -4,7 +4,7 @@
 //! streaming pass, refuses what is not sound, and keeps an [`Index`]: paths, kinds, sizes and
 //! SHA-256 digests, no contents. From that is decided which bytes a machine lacks. Those alone
 //! are read again by [`Archive::read_selected`]: in place from a plain archive, in one sequential
-//! pass from a compressed one, and without a copy on disk from either. A [`Survey`] can be kept, so
+//! pass from a compressed one, and without a copy on disk from either. A [`Scan`] can be kept, so
 //! that the first pass is made once for each archive and not once for each run.
 //!
 //! ```no_run
@@ -38,10 +38,10 @@ mod name;
 #[cfg(test)]
 mod properties;
 mod recall;
+mod scan;
 mod selection;
 mod spool;
 mod stream;
-mod survey;
 
 use std::{
     collections::BTreeSet,
@@ -63,8 +63,8 @@ pub use self::{
     flaw::{Fault, Flaw},
     index::Index,
     limits::Limits,
-    recall::Survey,
-    survey::survey,
+    recall::Scan,
+    scan::scan,
 };
 use self::{
     error::{ChangedSnafu, NotAFileSnafu, OpenSnafu},
@@ -101,11 +101,11 @@ impl Archive {
     /// Reads an archive within limits of the caller's.
     pub fn open_within(path: &Path, limits: Limits) -> Result<Self, Error> {
         let (file, identity) = file_at(path)?;
-        let packed = BufReader::with_capacity(survey::BUFFER, Place::new(&file, 0));
-        let surveyed = survey(packed, identity.size, &limits);
+        let packed = BufReader::with_capacity(scan::BUFFER, Place::new(&file, 0));
+        let scanned = scan(packed, identity.size, &limits);
         // An archive that is being written looks damaged: the cause is told, not the symptom.
         identity.expect_at(path)?;
-        let (compression, index) = surveyed.map_err(|flaw| Error::Flawed {
+        let (compression, index) = scanned.map_err(|flaw| Error::Flawed {
             archive: path.to_owned(),
             flaw,
         })?;
@@ -166,12 +166,12 @@ fn file_at(archive: &Path) -> Result<(File, Identity), Error> {
     let metadata = fs::metadata(archive).context(OpenSnafu { archive })?;
     ensure!(metadata.is_file(), NotAFileSnafu { archive });
     let file = File::open(archive).context(OpenSnafu { archive })?;
-    let identity = Identity::of(&file.metadata().context(OpenSnafu { archive })?);
+    let identity = Identity::from_metadata(&file.metadata().context(OpenSnafu { archive })?);
     Ok((file, identity))
 }
 
 impl Identity {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -183,7 +183,7 @@ impl Identity {
     /// Fails when the file at a path is no longer this one.
     fn expect_at(&self, archive: &Path) -> Result<(), Error> {
         let now = fs::metadata(archive).context(OpenSnafu { archive })?;
-        ensure!(Self::of(&now) == *self, ChangedSnafu { archive });
+        ensure!(Self::from_metadata(&now) == *self, ChangedSnafu { archive });
         Ok(())
     }
 }

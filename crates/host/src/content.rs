@@ -81,7 +81,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             inode: (metadata.dev(), metadata.ino()),
             size: metadata.len(),
@@ -92,21 +92,14 @@ impl Identity {
 
 /// A file on the control machine that is to be sent.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// It cannot be read.
     #[snafu(display("cannot read {}: {source}", path.display()))]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// Only files can be sent.
     #[snafu(display("{} is not a file", path.display()))]
-    NotAFile {
-        /// Which.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// An archive does not hold it.
     #[snafu(display("{} holds no file {name}", archive.display()))]
     NotArchived {
@@ -133,7 +126,7 @@ impl Content {
         let mut file = fs::File::open(path).context(ReadSnafu { path })?;
         let metadata = file.metadata().context(ReadSnafu { path })?;
         ensure!(metadata.is_file(), NotAFileSnafu { path });
-        let identity = Identity::of(&metadata);
+        let identity = Identity::from_metadata(&metadata);
         let (mut digest, mut buffer, mut size) = (Sha256::new(), vec![0; 1 << 18], 0);
         loop {
             let length = file.read(&mut buffer).context(ReadSnafu { path })?;

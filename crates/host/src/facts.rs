@@ -1,7 +1,7 @@
 //! What a machine is, learnt in one round trip.
 //!
-//! [`SCRIPT`] runs on the machine and only reads; [`parse`] turns its answer into [`Facts`]. The
-//! script ships what files and programs say, the judgement is here, where it can be tested.
+//! [`script()`] gives what runs on the machine and only reads; [`parse`] turns its answer into [`Facts`]. The
+//! script ships what files and programs say, what they mean is decided here, where it can be tested.
 //!
 //! A machine's answer is hostile until read: any bytes give facts or an error. Text that comes
 //! out of it holds no control characters and is safe to print. A fact that the machine did not
@@ -16,13 +16,13 @@ mod confinement;
 mod disk;
 mod firewall;
 mod identity;
-mod kubernetes;
 mod memory;
 mod module;
 mod network;
 mod os;
 mod port;
 mod program;
+mod question;
 mod resolver;
 mod runtime;
 mod runtime_use;
@@ -45,22 +45,24 @@ pub use confinement::Confinement;
 pub use disk::{Disk, Space};
 pub use firewall::{Firewall, Firewalls, Iptables, IptablesBackend};
 pub use identity::Identity;
-pub use kubernetes::{EtcdDirectories, KubernetesTraces};
 pub use memory::{Memory, Swap};
 pub use module::ModuleState;
 pub use network::{Address, DefaultRoute, Interface, Names};
 pub use os::{Arch, Os};
 pub use port::{Listener, Process, Protocol};
-pub use program::{PackageManager, Shell};
+pub use program::Shell;
+pub use question::{ConfiguredDirectory, DirectorySetting, Questions, script};
 pub use resolver::Resolver;
 pub use runtime::{Runtime, RuntimeKind};
 pub use runtime_use::{DOCKER_SETTINGS, DockerUse, RUNTIME_USE, RuntimeUse};
 pub use security::{AppArmor, Selinux, SelinuxMode};
 pub use service::{ActiveState, Init, Systemd, Unit};
 
-/// Prints the facts of the machine that runs it, best as root. For any POSIX shell; it takes
-/// nothing from its standard input and does not depend on how it was started.
-pub const SCRIPT: &str = include_str!("facts/facts.sh");
+use crate::package_manager::PackageManager;
+
+/// Prints the facts of the machine that runs it, best as root, behind what [`script()`] puts before it. For any POSIX
+/// shell; it takes nothing from its standard input and does not depend on how it was started.
+pub(crate) const SCRIPT: &str = include_str!("facts/facts.sh");
 
 /// What is known of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +94,7 @@ pub struct Facts {
     /// Kernel settings by their dotted names.
     pub sysctls: BTreeMap<String, String>,
     /// The package manager, `None` when there is none that is known.
-    pub package_manager: Option<PackageManager>,
+    pub package_manager: Option<&'static PackageManager>,
     /// What `/bin/sh` is.
     pub shell: Option<Shell>,
     /// Programs of interest that are there, with their paths.
@@ -131,17 +133,21 @@ pub struct Facts {
     /// Whom they serve, besides a cluster of ours.
     #[serde(default)]
     pub runtime_use: RuntimeUse,
-    /// What an earlier Kubernetes left, or has.
-    pub kubernetes: KubernetesTraces,
+    /// Paths in the directories of [`Questions::entries`].
+    #[serde(default)]
+    pub entries: Vec<String>,
+    /// Directories that the settings of [`Questions::directories`] name, by the setting's name.
+    #[serde(default)]
+    pub directories: BTreeMap<String, ConfiguredDirectory>,
     /// Names of proxy settings in `/etc/environment`. Values may hold passwords and stay there.
     pub proxies: Vec<String>,
 }
 
-/// Reads what [`SCRIPT`] printed. `sent` and `received` are our own clock before the script was
+/// Reads what the script of [`script()`] printed. `sent` and `received` are our own clock before the script was
 /// sent and after its answer was complete.
 ///
 /// # Errors
-/// When it is no answer, of another version, cut short or longer than [`MAX_ANSWER`].
+/// When it is not an answer, of another version, truncated or longer than [`MAX_ANSWER`].
 pub fn parse(bytes: &[u8], sent: SystemTime, received: SystemTime) -> Result<Facts, Error> {
     let answer = Answer::read(bytes)?;
     let arch = os::arch(&answer);
@@ -177,7 +183,8 @@ pub fn parse(bytes: &[u8], sent: SystemTime, received: SystemTime) -> Result<Fac
         resolver: resolver::resolver(&answer),
         runtimes: runtime::runtimes(&answer, &programs, units.as_ref()),
         runtime_use: runtime_use::runtime_use(&answer, units.as_ref()),
-        kubernetes: kubernetes::traces(&answer, &programs, units.as_ref()),
+        entries: answer.lines("entries").unwrap_or_default().to_vec(),
+        directories: question::directories(&answer),
         proxies: answer.lines("proxies").unwrap_or_default().to_vec(),
         os,
         arch,

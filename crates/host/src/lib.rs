@@ -9,6 +9,8 @@ pub mod content;
 pub mod facts;
 pub mod machine;
 pub mod operation;
+pub mod package_format;
+pub mod package_manager;
 pub mod path;
 pub mod privilege;
 pub mod quote;

@@ -6,7 +6,7 @@
 mod contents;
 mod error;
 mod last_words;
-mod managed;
+pub(crate) mod managed;
 mod offered;
 mod one_off;
 mod outcome;
@@ -29,7 +29,7 @@ use tokio::{
     time::{timeout, timeout_at},
 };
 
-pub(crate) use self::managed::{END as MANAGED_END, is_certificate};
+pub(crate) use self::managed::END as MANAGED_END;
 use self::progress::{Progress, lacking, step_title};
 pub use self::{
     error::Error,
@@ -38,7 +38,7 @@ pub use self::{
     outcome::{Difference, Event, Left, Outcome, Report, Undone},
 };
 use crate::{
-    facts::{self, Facts},
+    facts::{self, Facts, Questions},
     path::Word,
     privilege::{self, Privilege},
     report::{Answer, Line, Reader, Unreadable, readable},
@@ -69,9 +69,11 @@ pub struct Machine {
     identity: Identity,
     connection: Mutex<Option<Arc<dyn Connection>>>,
     /// How long a run waits for another one on the same machine.
-    pub patience: Duration,
+    pub lock_timeout: Duration,
     /// Whether files are compared by their bytes even where size, times and inode are known.
     pub verify: bool,
+    /// What is asked beside the usual facts.
+    pub questions: Questions,
 }
 
 impl fmt::Debug for Machine {
@@ -90,8 +92,9 @@ impl Machine {
             privilege,
             identity,
             connection: Mutex::new(None),
-            patience: Duration::from_secs(120),
+            lock_timeout: Duration::from_secs(120),
             verify: false,
+            questions: Questions::default(),
         }
     }
 
@@ -122,7 +125,8 @@ impl Machine {
     pub async fn facts(&self, deadline: Duration) -> Result<(Facts, Managed), Error> {
         let run = self.new_run();
         let managed = script::managed(&self.setting(&run));
-        let question = format!("(\n{managed})\necho {MANAGED_END}{}", facts::SCRIPT);
+        let asked = facts::script(&self.questions);
+        let question = format!("(\n{managed})\necho {MANAGED_END}{asked}");
         let sent = SystemTime::now();
         let (output, errors) = self.ask(&question, deadline, "facts").await?;
         let received = SystemTime::now();
@@ -139,13 +143,14 @@ impl Machine {
 
     /// What a task would change. Changes nothing and needs no lock.
     pub async fn look(&self, task: &Task) -> Result<Vec<Difference>, Error> {
-        let list = List::of(task);
+        let list = List::for_task(task);
         let run = self.new_run();
         let question = list.script(&self.setting(&run), task, "look");
         let (output, errors) = self.ask(&question, task.deadline, "look").await?;
         let answer = self.read(&output, &errors)?;
         self.refused(&answer)?;
-        Difference::of(task, &list.steps, &answer).ok_or_else(|| self.garbled(&readable(&output)))
+        Difference::from_answer(task, &list.steps, &answer)
+            .ok_or_else(|| self.garbled(&readable(&output)))
     }
 
     /// Makes a task so. Bytes are sent only for what the machine turns out to lack. `watch` hears of each step.
@@ -154,7 +159,7 @@ impl Machine {
         task: &Task,
         watch: &(dyn Fn(Event<'_>) + Send + Sync),
     ) -> Result<Report, Error> {
-        let list = List::of(task);
+        let list = List::for_task(task);
         let end = Instant::now() + task.deadline;
         let mut wanted = BTreeSet::new();
         let mut report = Report::default();
@@ -196,7 +201,7 @@ impl Machine {
                 wanted.extend(lacking);
                 continue;
             }
-            return self.judge(report, task, &list, &answer);
+            return self.checked_report(report, task, &list, &answer);
         }
         Err(Error::Restless {
             host: self.name().into(),
@@ -478,14 +483,14 @@ impl Machine {
         Ok(())
     }
 
-    fn judge(
+    fn checked_report(
         &self,
         mut report: Report,
         task: &Task,
         list: &List,
         answer: &Answer,
     ) -> Result<Report, Error> {
-        report.outcomes = Outcome::of(task, &list.steps, answer);
+        report.outcomes = Outcome::from_answer(task, &list.steps, answer);
         let failed = answer.steps.iter().find_map(|(number, line)| match line {
             Line::Failed(_, text) => Some((*number, text.clone())),
             _ => None,
@@ -551,7 +556,7 @@ impl Machine {
             identity: &self.identity,
             run,
             root: "",
-            patience: self.patience,
+            lock_timeout: self.lock_timeout,
             verify: self.verify,
         }
     }

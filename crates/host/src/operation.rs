@@ -1,7 +1,7 @@
 //! The closed list of what can be done to a machine.
 //!
 //! An operation is data: it says how a resource is to be, not what to do. Whether it is so already, how to
-//! make it so and how to put the original back is known to the machine's script (`script/prelude.sh`), so that
+//! make it so and how to put the original back is known to the machine's script (`script/prelude/`), so that
 //! looking, doing and undoing are one piece of code. Values are checked when they are made; past that they are
 //! known to be safe words for every tool on the machine.
 
@@ -24,10 +24,10 @@ use crate::{
 /// How one resource of a machine is to be.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Operation {
     /// A file with these bytes.
     File(File),
-    /// A directory.
     Directory(Directory),
     /// A symbolic link.
     Link(Link),
@@ -82,21 +82,18 @@ impl Access {
 
 /// See [`Operation::File`]. Missing directories above it are made, and recorded as ours.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct File {
-    /// Where.
     pub path: MachinePath,
-    /// What.
     pub content: Content,
-    /// Whose.
     pub access: Access,
 }
 
 /// See [`Operation::Directory`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Directory {
-    /// Where.
     pub path: MachinePath,
-    /// Whose.
     pub access: Access,
     /// Whether what appears in it later belongs to us: then undo empties it of everything that was not there
     /// before. Otherwise undo removes the directory only when it is empty.
@@ -105,8 +102,8 @@ pub struct Directory {
 
 /// See [`Operation::Link`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Link {
-    /// Where.
     pub path: MachinePath,
     /// What it points to, as written into the link.
     pub target: String,
@@ -115,7 +112,7 @@ pub struct Link {
 /// See [`Operation::Unit`].
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Such as `kubelet.service`.
+    /// Such as `sshd.service`.
     pub name: UnitName,
     /// Whether it starts with the machine; `None` leaves that alone.
     pub enabled: Option<bool>,
@@ -174,10 +171,9 @@ impl Sysctl {
 
 /// See [`Operation::HostsEntry`].
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct HostsEntry {
-    /// The address.
     pub address: IpAddr,
-    /// Its names.
     pub names: Vec<Word>,
 }
 
@@ -212,12 +208,11 @@ pub struct User {
 
 /// Which program keeps container images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum ImageStore {
     /// containerd, in the namespace of Kubernetes.
     Containerd,
-    /// Docker.
     Docker,
-    /// iSulad.
     Isulad,
 }
 

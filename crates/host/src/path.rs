@@ -15,7 +15,7 @@ pub struct MachinePath(String);
 
 /// Why a path is not taken.
 #[derive(Debug, PartialEq, Eq, Snafu)]
-#[snafu(display("{path:?} is no path for a machine: {reason}"))]
+#[snafu(display("{path:?} is not a valid path on a machine: {reason}"))]
 pub struct Error {
     path: String,
     reason: &'static str,

@@ -69,7 +69,7 @@ const MOST_LINES: usize = 100_000;
 /// An answer that is none of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// The beginning of what is no line of ours.
+    /// The beginning of a line that is not part of the protocol.
     Garbled(String),
     /// It goes on and on.
     TooLong,

@@ -1,27 +1,26 @@
 //! Tasks as text for a machine's shell: the prelude, the values, the list of operations, one call.
 
+mod prelude;
+mod record_key;
+
 use std::{
     collections::{BTreeSet, HashMap},
-    fmt::{self, Write as _},
-    sync::LazyLock,
+    fmt::Write as _,
     time::Duration,
 };
 
+use prelude::PRELUDE;
+pub(crate) use prelude::without_comments;
+pub use record_key::{RecordKey, Release};
+use record_key::{key, package_key, path_key};
+
 use crate::{
-    content::{Content, Hash},
+    content::Content,
     operation::{Access, ImageStore, Operation, PackageSource},
     path::{MachinePath, Word},
     quote::quote,
     task::Task,
 };
-
-/// What the shell needs to know of every operation, without the comments that explain it to us.
-static PRELUDE: LazyLock<String> = LazyLock::new(|| {
-    include_str!("script/prelude.sh")
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("# ") && !line.trim().is_empty())
-        .fold(String::new(), |text, line| text + line + "\n")
-});
 
 /// Who acts, and for whom.
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ pub(crate) struct Setting<'a> {
     /// The directory that stands for the machine's root: empty on a machine.
     pub(crate) root: &'a str,
     /// How long to wait for another run.
-    pub(crate) patience: Duration,
+    pub(crate) lock_timeout: Duration,
     /// Whether to read every byte of every file.
     pub(crate) verify: bool,
 }
@@ -82,7 +81,7 @@ impl List {
         self.keys
     }
 
-    pub(crate) fn of(task: &Task) -> Self {
+    pub(crate) fn for_task(task: &Task) -> Self {
         let mut list = Self::default();
         let mut numbers = HashMap::new();
         for (number, operation) in task.operations().iter().enumerate() {
@@ -399,6 +398,11 @@ pub(crate) fn shown(script: &str) -> String {
     script.replacen(PRELUDE.as_str(), "", 1)
 }
 
+#[cfg(test)]
+pub(crate) fn prelude_text() -> &'static str {
+    &PRELUDE
+}
+
 fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {
     let mut text = String::new();
     for (name, value) in [
@@ -407,8 +411,8 @@ fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {
         ("cluster", setting.identity.cluster.as_str()),
         ("cluster_name", setting.identity.cluster_name.as_str()),
         ("owner", owner),
-        ("patience", &setting.patience.as_secs().to_string()),
-        ("patient", &step_deadline.as_secs().max(1).to_string()),
+        ("lock_timeout", &setting.lock_timeout.as_secs().to_string()),
+        ("step_timeout", &step_deadline.as_secs().max(1).to_string()),
         ("verify", if setting.verify { "1" } else { "" }),
     ] {
         let _ = writeln!(text, "{name}={}", quote(value));
@@ -423,52 +427,6 @@ fn choice<'a>(wish: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
         Some(false) => no,
         None => "-",
     }
-}
-
-/// The name of a resource's record on a machine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordKey(String);
-
-impl RecordKey {
-    /// A name as the machine tells it, when it can be one: it becomes a file name and a word of a script.
-    pub fn parse(text: &str) -> Option<Self> {
-        let fits = text.len() <= 200
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        fits.then(|| Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for RecordKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A resource that one of its owners no longer needs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release {
-    /// Who gives it up.
-    pub owner: Word,
-    /// Its record.
-    pub key: RecordKey,
-}
-
-/// The name of a record: hexadecimal, so that it is a safe word and a safe file name.
-fn key(kind: &str, name: &str) -> String {
-    let hash = Hash::of(format!("{kind}\0{name}").as_bytes());
-    hash.as_str().chars().take(24).collect()
-}
-
-fn path_key(path: &MachinePath) -> String {
-    key("path", path.as_str())
-}
-
-/// The machine names the dependencies that came along by itself, so this key is readable.
-fn package_key(name: &str) -> String {
-    format!("package-{}", name.replace(['.', '+'], "_"))
 }
 
 #[cfg(test)]

@@ -25,33 +25,20 @@ use crate::{
 
 /// Why a stream could not be sent whole. The machine then does nothing.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// The way to the machine is gone; why is known to the command.
     #[snafu(display("the machine takes no more bytes: {source}"))]
-    Write {
-        /// Why.
-        source: io::Error,
-    },
+    Write { source: io::Error },
     /// A file here cannot be read.
     #[snafu(display("cannot read {}: {source}", path.display()))]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file here is not what it was when the run began.
     #[snafu(display("{} changed while it was in use", path.display()))]
-    Changed {
-        /// Which.
-        path: PathBuf,
-    },
+    Changed { path: PathBuf },
     /// An archive here cannot be read.
     #[snafu(display("{source}"))]
-    Archive {
-        /// Why.
-        source: archive::Error,
-    },
+    Archive { source: archive::Error },
     /// Only the machine has the bytes.
     #[snafu(display("what step {number} needs is only on the machine"))]
     OnlyThere {
@@ -183,7 +170,10 @@ impl Stream<'_> {
     ) -> Result<(), Error> {
         let mut file = fs::File::open(path).await.context(ReadSnafu { path })?;
         let metadata = file.metadata().await.context(ReadSnafu { path })?;
-        ensure!(Identity::of(&metadata) == identity, ChangedSnafu { path });
+        ensure!(
+            Identity::from_metadata(&metadata) == identity,
+            ChangedSnafu { path }
+        );
         file.set_max_buf_size(PIECE);
         let size = metadata.len();
         self.header(name, access, size).await?;
@@ -199,7 +189,10 @@ impl Stream<'_> {
             left -= length as u64;
         }
         let metadata = file.metadata().await.context(ReadSnafu { path })?;
-        ensure!(Identity::of(&metadata) == identity, ChangedSnafu { path });
+        ensure!(
+            Identity::from_metadata(&metadata) == identity,
+            ChangedSnafu { path }
+        );
         self.pad(size, 512).await
     }
 

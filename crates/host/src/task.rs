@@ -27,13 +27,11 @@ pub struct Task {
 
 /// A task that contradicts itself.
 #[derive(Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// Two operations want different things of one resource, or the same thing twice.
     #[snafu(display("a task has two operations on {resource}"))]
-    Twice {
-        /// Which.
-        resource: String,
-    },
+    Twice { resource: String },
 }
 
 impl Task {
@@ -61,7 +59,7 @@ impl Task {
     /// The records on the machine that belong to the owner when this task is all that it needs, also those of directories
     /// above its files.
     pub fn record_keys(&self) -> BTreeSet<RecordKey> {
-        List::of(self).into_keys()
+        List::for_task(self).into_keys()
     }
 
     /// What, in order.

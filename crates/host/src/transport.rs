@@ -1,7 +1,7 @@
 //! The way to a machine: commands with their three streams, and streams to its addresses.
 //!
-//! [`ssh`] is the real thing, [`local`] the same for the machine we run on, [`faulty`] puts
-//! faults between a caller and either of them.
+//! [`ssh`] is the real thing. For tests there are `local`, the same for the machine we run on, `faulty`, which puts
+//! faults between a caller and either of them, and `memory`, a machine without any process.
 
 use std::{
     fmt, io,
@@ -14,8 +14,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 mod ending;
 mod error;
+#[cfg(feature = "local")]
 pub mod faulty;
+#[cfg(feature = "local")]
 pub mod local;
+#[cfg(feature = "memory")]
 pub mod memory;
 pub mod ssh;
 

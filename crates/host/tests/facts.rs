@@ -15,9 +15,26 @@ use std::{
 };
 
 use hatchery_host::facts::{
-    Arch, DockerUse, Facts, Listener, Process, Protocol, SCRIPT, Shell, parse,
+    Arch, DirectorySetting, DockerUse, Facts, Listener, Process, Protocol, Questions, Shell, parse,
+    script,
 };
 use hatchery_sandbox::{packages, progress::Progress};
+
+const QUESTIONS: Questions = Questions {
+    entries: &["/etc/it's full", "/etc/absent"],
+    units: &["sshd.service"],
+    directories: &[setting("DATA"), setting("LOG")],
+    busy_mounts: &["/var/lib/busy.d"],
+};
+
+const fn setting(name: &'static str) -> DirectorySetting {
+    DirectorySetting {
+        file: "/etc/data.conf",
+        name,
+        base: "/var/lib/base",
+        contains: "here",
+    }
+}
 
 const RUN: &str = "eval \"$(cat)\"";
 
@@ -34,7 +51,7 @@ fn facts_by(shell: &[&str]) -> Facts {
     let mut command = Command::new(shell[0]);
     let output = fed(
         command.args(&shell[1..]).args(["-c", RUN]),
-        SCRIPT.as_bytes(),
+        script(&QUESTIONS).as_bytes(),
     );
     assert!(output.status.success(), "{shell:?}: {output:?}");
     assert!(output.stderr.is_empty(), "{shell:?}: {output:?}");
@@ -205,7 +222,7 @@ impl Root {
         let output = Command::new("unshare")
             .args(["--mount", "sh", "-c", enter, "enter"])
             .arg(self.0.path())
-            .arg(SCRIPT)
+            .arg(script(&QUESTIONS))
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -290,31 +307,51 @@ impl Root {
 }
 
 #[tokio::test]
-async fn an_etcd_says_where_its_data_lies() {
+async fn settings_name_directories() {
     machines(|root| {
-        assert_eq!(root.facts().kubernetes.etcd_directories, None);
-        let found = |configuration: &str| {
-            root.put("etc/etcd/etcd.conf", configuration);
-            let found = root.facts().kubernetes;
-            let directories = found.etcd_directories;
-            (
-                found.etcd_member,
-                directories.map(|one| (one.data, one.wal)),
-            )
+        assert!(root.facts().directories.is_empty());
+        let found = |settings: &str| {
+            root.put("etc/data.conf", settings);
+            let found = root.facts().directories;
+            found
+                .into_iter()
+                .map(|(name, one)| (name, one.path, one.is_used))
+                .collect::<Vec<_>>()
         };
-        root.put("srv/my etcd/member/x", "");
-        root.put("var/lib/etcd/here/member/x", "");
-        assert_eq!(found("ETCD_NAME=\"m0\"\n"), (false, None));
-        let data = "ETCD_DATA_DIR=\"/srv/my etcd\"\nETCD_NAME=\"m0\"\n";
-        let expected = (true, Some(("/srv/my etcd".into(), None)));
-        assert_eq!(found(data), expected);
-        let both = "ETCD_DATA_DIR=\"here\"\nETCD_WAL_DIR=/wal\n";
-        let expected = (
-            true,
-            Some(("/var/lib/etcd/here".into(), Some("/wal".into()))),
+        let one = |name: &str, path: &str, is_used| (name.to_owned(), path.to_owned(), is_used);
+        root.put("srv/my data/here/x", "");
+        root.put("var/lib/base/some/here/x", "");
+        assert_eq!(found("OTHER=\"m0\"\n"), []);
+        let data = "DATA=\"/srv/my data\"\nOTHER=\"m0\"\n";
+        assert_eq!(found(data), [one("DATA", "/srv/my data", true)]);
+        let both = "DATA=\"some\"\nLOG=/log\n";
+        assert_eq!(
+            found(both),
+            [
+                one("DATA", "/var/lib/base/some", true),
+                one("LOG", "/log", false)
+            ]
         );
-        assert_eq!(found(both), expected);
-        assert!(!found("ETCD_DATA_DIR=\"/srv/other\"\n").0);
+        assert_eq!(
+            found("DATA=\"/srv/other\"\n"),
+            [one("DATA", "/srv/other", false)]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn entries_of_directories_are_told() {
+    machines(|root| {
+        assert!(root.facts().entries.is_empty());
+        root.put("etc/it's full/two\nlines", "");
+        for number in 100..170 {
+            root.put(&format!("etc/it's full/{number} *"), "");
+        }
+        let found = root.facts().entries;
+        assert_eq!(found.len(), 64, "{found:?}");
+        assert_eq!(found[0], "/etc/it's full/100 *");
+        assert!(found.iter().all(|path| path.ends_with('*')), "{found:?}");
     })
     .await;
 }
@@ -428,7 +465,7 @@ fn a_user_who_is_not_root_learns_less() {
     let mut command = Command::new("sh");
     let output = fed(
         command.uid(65534).gid(65534).args(["-c", RUN]),
-        SCRIPT.as_bytes(),
+        script(&QUESTIONS).as_bytes(),
     );
     let facts = parse(&output.stdout, SystemTime::now(), SystemTime::now()).unwrap();
     assert_eq!(facts.root, Some(false));
@@ -437,7 +474,7 @@ fn a_user_who_is_not_root_learns_less() {
 
 #[test]
 fn standard_input_is_left_alone() {
-    let script = format!("{SCRIPT}\nprintf 'rest:'; cat");
+    let script = format!("{}\nprintf 'rest:'; cat", script(&QUESTIONS));
     let output = fed(Command::new("sh").args(["-euc", &script]), b"payload");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.ends_with(" end\nrest:payload"), "{said}");

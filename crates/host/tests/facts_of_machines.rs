@@ -8,13 +8,21 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use hatchery_host::facts::{
-    Arch, CgroupVersion, Facts, PackageManager, Protocol, SCRIPT, SelinuxMode, Shell, parse,
+use hatchery_host::{
+    facts::{Arch, CgroupVersion, Facts, Protocol, Questions, SelinuxMode, Shell, parse, script},
+    package_manager::{APT, DNF},
 };
 use hatchery_sandbox::{
     lab::{Machine, Options},
     settings::{RequestedSettings, System},
     test_lab::TestLab,
+};
+
+const QUESTIONS: Questions = Questions {
+    entries: &["/etc/kubernetes", "/var/lib/etcd"],
+    units: &["kubelet.service"],
+    directories: &[],
+    busy_mounts: &[],
 };
 
 const RUN: &str = "eval \"$(cat)\"";
@@ -39,7 +47,7 @@ async fn ok(machine: &Machine, command: &str) -> String {
 
 async fn answer_of(machine: &Machine) -> String {
     let output = machine
-        .run_with_input(RUN, SCRIPT.as_bytes())
+        .run_with_input(RUN, script(&QUESTIONS).as_bytes())
         .await
         .unwrap();
     assert!(output.success() && output.stderr.is_empty(), "{output:?}");
@@ -148,7 +156,7 @@ fn has_its_disks_and_programs(facts: &Facts) {
         "it has our clock: {clock:?}"
     );
     assert!(facts.programs.contains_key("tar") && facts.programs.contains_key("modprobe"));
-    assert!(facts.kubernetes.is_untouched(), "{:?}", facts.kubernetes);
+    assert!(facts.entries.is_empty(), "{:?}", facts.entries);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,7 +169,7 @@ async fn a_debian_machine() {
     has_its_disks_and_programs(&facts);
     assert_eq!(facts.os.id.as_deref(), Some("debian"));
     assert_eq!(facts.os.version.as_deref(), Some("12"));
-    assert_eq!(facts.package_manager, Some(PackageManager::Apt));
+    assert_eq!(facts.package_manager, Some(&APT));
     assert_eq!(facts.shell, Some(Shell::Dash));
     writes_nothing(machine).await;
 
@@ -175,10 +183,9 @@ async fn a_debian_machine() {
     let facts = facts_of(machine).await;
     let took = begin.elapsed();
     assert_eq!(
-        facts.kubernetes.configuration,
-        ["/etc/kubernetes/admin.conf"]
+        facts.entries,
+        ["/etc/kubernetes/admin.conf", "/var/lib/etcd/member"]
     );
-    assert_eq!(facts.kubernetes.data, ["/var/lib/etcd"]);
     assert_eq!(facts.proxies, ["HTTPS_PROXY", "no_proxy"]);
     assert_eq!(facts.sysctls["net.ipv4.ip_forward"], "1");
     eprintln!("facts of a Debian machine, connection included: {took:?}");
@@ -196,7 +203,7 @@ async fn an_rpm_machine() {
     has_its_disks_and_programs(&facts);
     assert_eq!(facts.os.id.as_deref(), Some("openEuler"));
     assert_eq!(facts.os.version.as_deref(), Some("22.03"));
-    assert_eq!(facts.package_manager, Some(PackageManager::Dnf));
+    assert_eq!(facts.package_manager, Some(&DNF));
     assert_eq!(facts.shell, Some(Shell::Bash));
     writes_nothing(machine).await;
 

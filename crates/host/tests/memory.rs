@@ -6,10 +6,10 @@
     reason = "a test may fail loudly"
 )]
 
+#[path = "memory/failures.rs"]
+mod failures;
 #[path = "memory/known.rs"]
 mod known;
-#[path = "memory/troubles.rs"]
-mod troubles;
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ use hatchery_host::{
     task::Task,
     transport::{
         self, Connector, Exit,
-        memory::{Login, Memory, Sheet},
+        memory::{Login, MachineFacts, Memory},
     },
 };
 
@@ -64,7 +64,7 @@ fn reached(connector: Arc<dyn Connector>, privilege: Privilege, cluster: &str) -
         cluster_name: word("one"),
     };
     let mut machine = Machine::new(connector, privilege, identity);
-    machine.patience = Duration::from_secs(1);
+    machine.lock_timeout = Duration::from_secs(1);
     machine
 }
 
@@ -255,13 +255,13 @@ async fn a_script_whose_check_is_another_is_done_again() {
 
 #[tokio::test]
 async fn facts_are_what_the_test_says() {
-    let sheet = Sheet::debian()
+    let facts = MachineFacts::debian()
         .with_machine("aarch64")
         .with_cpus(8)
         .with_memory(4 << 30)
         .with_value("kernel", "4.19.90")
         .with_listener(6443, "kube-apiserver");
-    let memory = Memory::new("arm-1").with_facts(sheet);
+    let memory = Memory::new("arm-1").with_facts(facts);
     let (facts, managed) = machine(&memory).facts(SOON).await.unwrap();
     assert_eq!(facts.arch, Some(Arch::Arm64));
     assert_eq!(
@@ -276,7 +276,7 @@ async fn facts_are_what_the_test_says() {
         .find(|listener| listener.port == 6443)
         .unwrap();
     assert_eq!(listener.processes[0].name, "kube-apiserver");
-    assert!(facts.kubernetes.configuration.is_empty());
+    assert!(facts.entries.is_empty());
     assert!(
         !facts
             .clock
@@ -312,7 +312,7 @@ async fn sudo_asks_and_refuses() {
         assert!(memory.file("/etc/x").is_some());
     }
     for (login, password, expected) in [
-        (asking(), Some("wrong"), "sudo does not take the password"),
+        (asking(), Some("wrong"), "sudo rejected the password"),
         (asking(), None, "sudo asks for a password"),
         (Login::Nobody, Some("secret"), "sudo does not allow it"),
     ] {

@@ -140,7 +140,7 @@ async fn commands(lab: &TestLab, machine: &Machine) {
         .unwrap()
         .unwrap_err();
     assert!(
-        error.is_lost() && error.to_string().contains("nobody read"),
+        error.is_lost() && error.to_string().contains("was not read for"),
         "{error}"
     );
     assert_eq!(output(&*impatient, "echo on").await, "on");

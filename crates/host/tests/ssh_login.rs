@@ -280,7 +280,7 @@ async fn ports_and_addresses(lab: &TestLab, machine: &Machine) {
     }
 }
 
-/// Something that listens and is no sshd: says a word and closes, or nothing at all.
+/// Something that listens and is not sshd: says a word and closes, or nothing at all.
 async fn something_else(says: &'static str) -> u16 {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -36,12 +36,6 @@ struct Running {
     since: f64,
 }
 
-/// A title without the machine's name.
-fn part<'a>(title: &'a str, machine: Option<&str>) -> &'a str {
-    let own = machine.and_then(|machine| title.strip_prefix(machine)?.strip_prefix(": "));
-    own.unwrap_or(title)
-}
-
 impl Board {
     pub(super) fn take(&mut self, event: &Event, at: f64) {
         match event {
@@ -55,7 +49,7 @@ impl Board {
                 title,
                 machine,
             } => {
-                let part = part(title, machine.as_deref()).to_owned();
+                let part = title.clone();
                 if !self.phases.iter().any(|phase| phase.title == part) {
                     self.phases.push(Phase {
                         title: part.clone(),

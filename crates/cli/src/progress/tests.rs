@@ -17,7 +17,7 @@ fn begun(machines: usize) -> Board {
 fn started(task: usize, machine: Option<&str>, part: &str) -> Event {
     Event::Started {
         task,
-        title: machine.map_or_else(|| part.to_owned(), |name| format!("{name}: {part}")),
+        title: part.to_owned(),
         machine: machine.map(Into::into),
     }
 }
@@ -25,7 +25,7 @@ fn started(task: usize, machine: Option<&str>, part: &str) -> Event {
 fn finished(task: usize, machine: Option<&str>, part: &str) -> Event {
     Event::Finished {
         task,
-        title: machine.map_or_else(|| part.to_owned(), |name| format!("{name}: {part}")),
+        title: part.to_owned(),
         machine: machine.map(Into::into),
         changes: 3,
         bytes: 5 << 20,
@@ -116,7 +116,7 @@ fn what_stays_on_the_screen() {
     );
     let failed = Event::Failed {
         task: 0,
-        title: "m-1: etcd".into(),
+        title: "etcd".into(),
         machine: Some("m-1".into()),
         reason: "the disk is full".into(),
         remedy: Some("free some space".into()),

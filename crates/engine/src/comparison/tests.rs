@@ -1,6 +1,6 @@
 //! Files against clusters that are there: what may change, and what is refused.
 
-use hatchery_host::{facts::EtcdDirectories, machine::Managed};
+use hatchery_host::{facts::ConfiguredDirectory, machine::Managed};
 use hatchery_spec::{Cluster, Input, cluster::Role, read, runtimes, value::Version};
 use proptest::prelude::*;
 use time::OffsetDateTime;
@@ -430,11 +430,15 @@ fn with_data_in(own: &Record, directories: Configured) -> Option<Presence> {
     let answer = include_bytes!("../../../host/src/facts/answers/debian.txt");
     let now = std::time::SystemTime::now();
     let mut facts = hatchery_host::facts::parse(answer, now, now).unwrap();
-    facts.kubernetes.etcd_member = true;
-    facts.kubernetes.etcd_directories = directories.map(|(data, wal)| EtcdDirectories {
-        data: data.to_owned(),
-        wal: wal.map(str::to_owned),
+    facts.entries = vec!["/var/lib/etcd/default.etcd/member".to_owned()];
+    let (data, wal) = directories.unzip();
+    let settings = [("ETCD_DATA_DIR", data), ("ETCD_WAL_DIR", wal.flatten())];
+    let settings = settings.into_iter().filter_map(|(name, path)| {
+        let path = path?.to_owned();
+        let is_used = name == "ETCD_DATA_DIR";
+        Some((name.to_owned(), ConfiguredDirectory { path, is_used }))
     });
+    facts.directories = settings.collect();
     let managed = Managed {
         cluster: Some((own.uid().to_owned(), "lab".to_owned())),
         resources: Vec::new(),

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hatchery_host::facts::KubernetesTraces;
 use hatchery_pki::Request;
 use hatchery_spec::{
     Cluster,
@@ -186,7 +185,7 @@ pub(crate) struct Directories {
 }
 
 impl Directories {
-    fn new(data: &str, wal: Option<&str>) -> Self {
+    pub(crate) fn new(data: &str, wal: Option<&str>) -> Self {
         // What is no whole path begins where the unit does; the parts of a path do without slashes that say nothing.
         let whole = |path: &str| Path::new(HOME).join(path).components().collect::<PathBuf>();
         let data = whole(data);
@@ -220,14 +219,6 @@ impl Directories {
         let all = [Some(&self.data), self.wal.as_ref()].into_iter().flatten();
         all.map(PathBuf::as_path)
             .filter(|path| !path.starts_with(HOME))
-    }
-
-    /// Those in which a machine has a member's data.
-    pub(crate) fn found(traces: &KubernetesTraces) -> Option<Self> {
-        traces.etcd_member.then(|| match &traces.etcd_directories {
-            Some(found) => Self::new(&found.data, found.wal.as_deref()),
-            None => Self::new(DATA_DIRECTORY, None),
-        })
     }
 }
 

@@ -48,8 +48,8 @@ impl Bundle {
     pub(super) fn open(path: &Path, cache: &Path) -> Result<Self, Problem> {
         let wrong = |error: archive::Error| Problem::unreadable(path, &error);
         let mut recalled = None;
-        if let Some((survey, known)) = cache::load(cache, path) {
-            let archive = Archive::recall(path, &survey).map_err(wrong)?;
+        if let Some((scan, known)) = cache::load(cache, path) {
+            let archive = Archive::recall(path, &scan).map_err(wrong)?;
             recalled = archive.map(|archive| (archive, known));
         }
         let fresh = recalled.is_none();
@@ -182,7 +182,7 @@ impl Bundle {
         let _ = cache::store(
             &self.cache,
             self.path(),
-            &self.archive.survey(),
+            &self.archive.scan(),
             &self.known(),
         );
     }

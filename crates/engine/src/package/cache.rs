@@ -10,15 +10,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hatchery_host::{archive::Survey, content::Hash};
+use hatchery_host::{archive::Scan, content::Hash};
 use serde::{Deserialize, Serialize};
 
 /// Written first; another number is another format.
-const MARK: &str = "hatchery archive survey 1";
-/// No survey is larger: the names in an archive are limited.
+const MARK: &str = "hatchery archive scan 1";
+/// No scan is larger: the names in an archive are limited.
 const MOST: u64 = 512 << 20;
 
-/// What is known of an archive's contents beyond the survey, by digest.
+/// What is known of an archive's contents beyond the scan, by digest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
     /// The references in image archives, or what is wrong with these.
@@ -34,18 +34,18 @@ pub(super) struct Known {
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     archive: PathBuf,
-    survey: Survey,
+    scan: Scan,
     known: Known,
 }
 
 /// Where the record of an archive is.
 fn place(cache: &Path, archive: &Path) -> PathBuf {
     let hash = Hash::of(archive.as_os_str().as_encoded_bytes());
-    cache.join(format!("{}.survey", &hash.as_str()[..32]))
+    cache.join(format!("{}.scan", &hash.as_str()[..32]))
 }
 
 /// What is on record.
-pub(super) fn load(cache: &Path, archive: &Path) -> Option<(Survey, Known)> {
+pub(super) fn load(cache: &Path, archive: &Path) -> Option<(Scan, Known)> {
     let file = File::open(place(cache, archive)).ok()?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes).ok()?;
@@ -55,19 +55,14 @@ pub(super) fn load(cache: &Path, archive: &Path) -> Option<(Survey, Known)> {
         return None;
     }
     let record: Record = serde_json::from_str(body).ok()?;
-    (record.archive == archive).then_some((record.survey, record.known))
+    (record.archive == archive).then_some((record.scan, record.known))
 }
 
 /// Puts it on record.
-pub(super) fn store(
-    cache: &Path,
-    archive: &Path,
-    survey: &Survey,
-    known: &Known,
-) -> io::Result<()> {
+pub(super) fn store(cache: &Path, archive: &Path, scan: &Scan, known: &Known) -> io::Result<()> {
     let record = Record {
         archive: archive.to_owned(),
-        survey: survey.clone(),
+        scan: scan.clone(),
         known: known.clone(),
     };
     let body = serde_json::to_string(&record)?;

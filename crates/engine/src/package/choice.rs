@@ -1,6 +1,6 @@
 //! Which package file of an archive a name means for a machine.
 
-use hatchery_host::{facts::PackageManager, operation::PackageFile};
+use hatchery_host::{operation::PackageFile, package_format, package_manager::PackageManager};
 use hatchery_spec::{package_name, value::Arch};
 
 use super::{
@@ -32,11 +32,11 @@ impl PackageKind {
     }
 }
 
-impl From<Option<PackageManager>> for PackageKind {
-    fn from(found: Option<PackageManager>) -> Self {
+impl From<Option<&PackageManager>> for PackageKind {
+    fn from(found: Option<&PackageManager>) -> Self {
         match found {
-            Some(PackageManager::Apt) => Self::Deb,
-            Some(PackageManager::Dnf | PackageManager::Yum | PackageManager::Rpm) => Self::Rpm,
+            Some(manager) if *manager.format == package_format::DEB => Self::Deb,
+            Some(_) => Self::Rpm,
             None => Self::None,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hatchery_spec::value::Name;
 
-use super::{ApiWork, Maker, TaskId, Work, note};
+use super::{ApiWork, Maker, SCRIPTS_BEFORE_CLEANUP, TaskId, Work, note};
 use crate::owner::Owner;
 
 impl Maker<'_> {
@@ -42,7 +42,7 @@ impl Maker<'_> {
                 machine: machine.clone(),
             };
             if self.observed.has_records_of(name, Owner::Precleanup) {
-                needs = vec![self.graph.push("scripts before cleanup", &needs, before)];
+                needs = vec![self.graph.push(SCRIPTS_BEFORE_CLEANUP, &needs, before)];
             }
             let leaves = true;
             self.graph

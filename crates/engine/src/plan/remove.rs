@@ -4,6 +4,9 @@ use hatchery_spec::value::Name;
 
 use super::{Plan, TaskId, Work, graph::Graph};
 
+/// What a task is called that runs the user's scripts ahead of cleanup. Few machines have any.
+pub const SCRIPTS_BEFORE_CLEANUP: &str = "scripts before cleanup";
+
 /// What becomes of these machines. The user's own scripts for this come first, while the whole cluster is there; a machine
 /// on which one fails is left as it is, since it may have had something to save.
 pub fn remove<'a>(machines: impl IntoIterator<Item = &'a Name>) -> Plan {
@@ -13,7 +16,7 @@ pub fn remove<'a>(machines: impl IntoIterator<Item = &'a Name>) -> Plan {
         .map(|name| {
             let machine = name.clone();
             let work = Work::BeforeUndo { machine };
-            (name, graph.push("scripts before cleanup", &[], work))
+            (name, graph.push(SCRIPTS_BEFORE_CLEANUP, &[], work))
         })
         .collect();
     let all: Vec<_> = before.iter().map(|(_, task)| *task).collect();

@@ -1,6 +1,6 @@
 //! Programs that must be there, or that something in the file brings.
 
-use hatchery_host::facts::PackageManager;
+use hatchery_host::package_format::DEB;
 use hatchery_spec::cluster::{Item, KubeProxyMode, Role};
 
 use super::{
@@ -113,7 +113,7 @@ fn programs(subject: &Subject<'_>, findings: &mut Findings) {
             continue;
         }
         let package = match subject.facts.package_manager {
-            Some(PackageManager::Apt) => program.packages[0],
+            Some(manager) if *manager.format == DEB => program.packages[0],
             _ => program.packages[1],
         };
         let remedy = match program.severity {
@@ -162,7 +162,7 @@ fn package_manager(subject: &Subject<'_>, findings: &mut Findings) {
             "has no package manager that is known (apt, dnf, yum, rpm), and the file lists packages for it",
             "use items of type bin, file or dir instead, or another distribution",
         );
-    } else if manager == Some(PackageManager::Rpm) && repositories {
+    } else if manager.is_some_and(|one| !one.has_repositories()) && repositories {
         subject.say(
             findings,
             (Error, "package-manager"),

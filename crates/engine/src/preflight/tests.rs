@@ -12,8 +12,7 @@ use std::{
 use hatchery_host::{
     facts::{
         self, ActiveState, Address, AppArmor, CgroupVersion, Clock, Facts, Firewall, Listener,
-        ModuleState, PackageManager, Process, Protocol, Runtime, RuntimeKind, Selinux, SelinuxMode,
-        Swap, Unit,
+        ModuleState, Process, Protocol, Runtime, RuntimeKind, Selinux, SelinuxMode, Swap, Unit,
     },
     machine::{Error, Managed},
     path::Word,
@@ -30,8 +29,7 @@ const RPM: &[u8] = include_bytes!("../../../host/src/facts/answers/rpm.txt");
 fn facts_of(bytes: &[u8]) -> Facts {
     let sent = UNIX_EPOCH + Duration::from_secs(1_794_787_750);
     let mut facts = facts::parse(bytes, sent, sent + Duration::from_secs(20)).unwrap();
-    facts.kubernetes.configuration.clear();
-    facts.kubernetes.data.clear();
+    facts.entries.clear();
     facts.proxies.clear();
     facts.clock = None;
     facts

@@ -1,13 +1,13 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
-use hatchery_host::facts::{KubernetesTraces, RuntimeKind as Found, Unit};
+use hatchery_host::facts::{RuntimeKind as Found, Unit};
 use hatchery_spec::{cluster::Role, name_list::NameList, runtimes::RuntimeKind};
 
 use super::{
     Severity::{Error, Note, Warning},
     subject::Subject,
 };
-use crate::{components::runtime, finding::Findings};
+use crate::{components::runtime, finding::Findings, traces::KubernetesTraces};
 
 /// Runtimes that no cluster has, where they run as services.
 const OTHERS: [(Found, &str); 1] = [(Found::Crio, "CRI-O")];
@@ -23,8 +23,8 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
 }
 
 fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
-    let traces = &subject.facts.kubernetes;
-    if is_eggos(traces) {
+    let traces = KubernetesTraces::from_facts(subject.facts);
+    if is_eggos(&traces) {
         subject.say(
             findings,
             (Error, "eggo"),

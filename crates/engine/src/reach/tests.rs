@@ -291,3 +291,18 @@ fn strict_checking_records_no_key() {
         assert!(files.contains(&recorded), "{files:?}");
     }
 }
+
+#[test]
+fn every_machine_is_asked_for_traces_of_kubernetes() {
+    let place = Place::new();
+    let cluster = two("username: ops\npassword: x", "");
+    let identity = crate::state::nobody(&cluster.id);
+    let environment = place.environment();
+    let (store, timeouts) = (place.store(&cluster), Timeouts::default());
+    let nodes = cluster.machines();
+    let machines = machines(nodes, &store, &identity, &environment, &timeouts).unwrap();
+    assert_eq!(machines.len(), 2);
+    for machine in machines.values() {
+        assert_eq!(machine.questions.units, traces::QUESTIONS.units);
+    }
+}

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use hatchery_host::{
-    facts::Unit,
     machine::{Error, Machine, Undone},
     path::Word,
     transport::{Error as Transport, Unreachable},
@@ -11,7 +10,7 @@ use hatchery_host::{
 use hatchery_spec::value::Name;
 
 use super::{Cause, Done, Run, TaskError};
-use crate::{owner::Owner, plan::Released};
+use crate::{owner::Owner, plan::Released, traces::KubernetesTraces};
 
 /// One round of putting things back takes at most so long.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -90,7 +89,7 @@ async fn runs_nothing(machine: &Machine) -> Result<(), TaskError> {
         .facts(FACTS)
         .await
         .map_err(|error| not_undone(&error))?;
-    match facts.0.kubernetes.units.values().any(Unit::is_active) {
+    match KubernetesTraces::from_facts(&facts.0).has_active_unit() {
         false => Ok(()),
         true => Err(TaskError::Alone(Cause::new(
             "its own record in /var/lib/hatchery is lost, and services of a cluster run on it",

@@ -12,6 +12,7 @@ use crate::{
     finding::Finding,
     name_list::NameList,
     outcome::{NotDone, Outcome, State},
+    plan,
     preflight::{self, AskOptions},
     reach,
     state::{self, Claim, Key, Record, deploy_file, nobody},
@@ -239,8 +240,8 @@ impl Locked {
         machines: &Machines,
         control: Control<'_>,
     ) -> Outcome {
-        self.undo(&removal.cluster, removal.machines(), machines, control)
-            .await
+        let plan = plan::remove(removal.machines().map(|node| &node.name));
+        self.undo(&removal.cluster, &plan, machines, control).await
     }
 
     /// Forgets a cluster of which nothing is left, or what is clean of it. Machines where nothing answers any more can be
@@ -292,8 +293,8 @@ impl Locked {
         machines: &Machines,
         control: Control<'_>,
     ) -> Result<(Outcome, bool), RunError> {
-        let nodes = cluster.all_machines();
-        let outcome = self.undo(cluster, nodes, machines, control).await;
+        let plan = plan::remove(cluster.all_machines().map(|node| &node.name));
+        let outcome = self.undo(cluster, &plan, machines, control).await;
         let is_forgotten = self.forget_cluster(cluster, &outcome, false, true).await?;
         Ok((outcome, is_forgotten))
     }

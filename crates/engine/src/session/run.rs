@@ -3,7 +3,8 @@
 
 use std::pin::pin;
 
-use hatchery_spec::{Cluster, cluster::Machine, value::Name};
+use futures::{FutureExt as _, future::BoxFuture};
+use hatchery_spec::{Cluster, value::Name};
 use snafu::Snafu;
 use tokio::sync::watch;
 
@@ -15,7 +16,7 @@ use crate::{
     kubeconfig,
     observed::Observed,
     outcome::Outcome,
-    plan,
+    plan::Plan,
     run::{Context, Run},
     state::{self, Claim, DeployFile, Key, deploy_file},
 };
@@ -60,7 +61,18 @@ impl Locked {
     ///
     /// # Errors
     /// When what happens cannot be remembered.
-    pub async fn run(
+    pub fn run<'r>(
+        &'r mut self,
+        planned: &'r Planned,
+        file: &'r DeployFile,
+        authorities: &'r Authorities,
+        control: Control<'r>,
+    ) -> BoxFuture<'r, Result<Outcome, RunError>> {
+        // Boxed, since the compiler cannot tell otherwise that it may move between threads.
+        self.run_all(planned, file, authorities, control).boxed()
+    }
+
+    async fn run_all(
         &mut self,
         planned: &Planned,
         file: &DeployFile,
@@ -163,15 +175,24 @@ impl Locked {
         Ok(())
     }
 
-    /// Puts machines back, all at once.
-    pub(super) async fn undo<'n>(
+    /// Executes a plan that puts machines back.
+    pub(super) fn undo<'r>(
+        &'r self,
+        cluster: &'r Cluster,
+        plan: &'r Plan,
+        machines: &'r Machines,
+        control: Control<'r>,
+    ) -> BoxFuture<'r, Outcome> {
+        self.undo_all(cluster, plan, machines, control).boxed()
+    }
+
+    async fn undo_all(
         &self,
         cluster: &Cluster,
-        nodes: impl IntoIterator<Item = &'n Machine>,
+        plan: &Plan,
         machines: &Machines,
         control: Control<'_>,
     ) -> Outcome {
-        let plan = plan::remove(nodes.into_iter().map(|node| &node.name));
         let observed = Observed::default();
         let context = Context {
             cluster,
@@ -181,6 +202,6 @@ impl Locked {
             settings: &self.settings,
             emit: control.emit,
         };
-        Outcome::of_removal(Run::new(context, control.stop).execute(&plan).await)
+        Outcome::of_removal(Run::new(context, control.stop).execute(plan).await)
     }
 }

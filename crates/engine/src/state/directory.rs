@@ -159,10 +159,14 @@ impl Directory {
                 path: &self.path,
             })?;
         drop(lock);
-        fs::remove_dir_all(&gone).context(IoSnafu {
-            deed: "remove",
-            path: &gone,
-        })?;
+        match fs::remove_dir_all(&gone) {
+            // Whoever removes another cluster at the same time sweeps this one away too.
+            Err(_) if !gone.exists() => {}
+            removed => removed.context(IoSnafu {
+                deed: "remove",
+                path: &gone,
+            })?,
+        }
         self.sweep();
         Ok(())
     }

@@ -9,39 +9,23 @@ use super::flaw::Flaw;
 /// Why an archive could not be opened or read.
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(super)))]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// Not there, or not for us.
     #[snafu(display("cannot open the archive {}: {source}", archive.display()))]
-    Open {
-        /// The archive.
-        archive: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { archive: PathBuf, source: io::Error },
     /// A directory, a pipe, …
     #[snafu(display("the archive {} is not a regular file", archive.display()))]
-    NotAFile {
-        /// The archive.
-        archive: PathBuf,
-    },
+    NotAFile { archive: PathBuf },
     /// It is not fit for use.
     #[snafu(display("the archive {} is refused: {flaw}", archive.display()))]
-    Flawed {
-        /// The archive.
-        archive: PathBuf,
-        /// Why.
-        flaw: Flaw,
-    },
+    Flawed { archive: PathBuf, flaw: Flaw },
     /// Somebody wrote to it, or put another in its place.
     #[snafu(display("the archive {} has changed while it was in use", archive.display()))]
-    Changed {
-        /// The archive.
-        archive: PathBuf,
-    },
+    Changed { archive: PathBuf },
     /// A file in it is no longer what it was.
     #[snafu(display("the archive {} has changed while it was in use: {entry} has other contents than before", archive.display()))]
     ChangedEntry {
-        /// The archive.
         archive: PathBuf,
         /// The file in it, as shown to users.
         entry: String,
@@ -49,17 +33,14 @@ pub enum Error {
     /// Reading failed half way.
     #[snafu(display("cannot read {entry} in the archive {}: {source}", archive.display()))]
     Read {
-        /// The archive.
         archive: PathBuf,
         /// The file in it, as shown to users.
         entry: String,
-        /// Why.
         source: io::Error,
     },
     /// Asked for something that it does not hold.
     #[snafu(display("the archive {} has no {entry}", archive.display()))]
     Missing {
-        /// The archive.
         archive: PathBuf,
         /// What was asked for, as shown to users.
         entry: String,
@@ -67,7 +48,6 @@ pub enum Error {
     /// Asked for the contents of something that has none.
     #[snafu(display("{entry} in the archive {} is a {kind}, not a file", archive.display()))]
     NoContents {
-        /// The archive.
         archive: PathBuf,
         /// What was asked for, as shown to users.
         entry: String,
@@ -77,11 +57,9 @@ pub enum Error {
     /// Whoever the contents were for could not take them.
     #[snafu(display("cannot pass on {entry} from the archive {}: {source}", archive.display()))]
     PassOn {
-        /// The archive.
         archive: PathBuf,
         /// The file in it, as shown to users.
         entry: String,
-        /// Why.
         source: io::Error,
     },
 }

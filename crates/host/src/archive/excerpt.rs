@@ -6,12 +6,12 @@ use super::{
     flaw::{Fault, Flaw},
     limits::Limits,
     member::{self, Shape},
-    name, survey,
+    name, scan,
 };
 
 /// Reads a tar stream (plain, gzip or zstd) of `packed_size` bytes to its end, and keeps the files
 /// that are wanted and there, each of at most `most` bytes. Other entries are passed over, and only
-/// their headers are judged.
+/// their headers are checked.
 pub fn excerpt(
     packed: impl BufRead,
     packed_size: u64,
@@ -19,9 +19,9 @@ pub fn excerpt(
     wanted: &[&str],
     most: u64,
 ) -> Result<BTreeMap<String, Vec<u8>>, Flaw> {
-    let (_, mut stream) = survey::begin(packed, packed_size, limits)?;
+    let (_, mut stream) = scan::begin(packed, packed_size, limits)?;
     let mut found = BTreeMap::new();
-    let mut buffer = vec![0; survey::BUFFER];
+    let mut buffer = vec![0; scan::BUFFER];
     let mut entries = 0;
     while let Some(member) = member::next(&mut stream, limits)? {
         entries += 1;

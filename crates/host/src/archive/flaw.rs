@@ -7,6 +7,7 @@ use snafu::Snafu;
 /// What is wrong with an archive.
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(super)))]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Flaw {
     /// Another format than the three that are read.
     #[snafu(display("it is {found}, not a tar archive"))]
@@ -49,13 +50,13 @@ pub enum Flaw {
         most: usize,
     },
     /// Too many bytes of names.
-    #[snafu(display("its paths and link targets are longer than {most} bytes together"))]
+    #[snafu(display("its paths and link targets are longer than {most} bytes in total"))]
     Names {
         /// How much was allowed.
         most: usize,
     },
     /// Links that take too long to follow.
-    #[snafu(display("its symbolic links are too tangled to follow"))]
+    #[snafu(display("its symbolic links have too many levels"))]
     Tangled,
     /// One entry is refused.
     #[snafu(display("entry {entry} {fault}"))]
@@ -67,14 +68,12 @@ pub enum Flaw {
     },
     /// The file itself could not be read.
     #[snafu(display("it cannot be read: {source}"))]
-    Unreadable {
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { source: io::Error },
 }
 
 /// What is wrong with one entry.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Fault {
     /// `/a`.
     #[snafu(display("has an absolute path"))]
@@ -85,7 +84,7 @@ pub enum Fault {
     /// Nothing, or only dots for something that is not a directory.
     #[snafu(display("has no name"))]
     NoName,
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     #[snafu(display("has a name that is not UTF-8"))]
     NotUtf8,
     /// A new line, an escape, …
@@ -110,7 +109,7 @@ pub enum Fault {
         most: usize,
     },
     /// The same path twice, in whatever spelling.
-    #[snafu(display("is there twice"))]
+    #[snafu(display("occurs twice"))]
     Duplicate,
     /// Below something that is not a directory.
     #[snafu(display("lies below {ancestor}, which is a {kind}"))]
@@ -129,7 +128,7 @@ pub enum Fault {
     /// A link without target.
     #[snafu(display("is a link to nothing"))]
     NoTarget,
-    /// A link whose target is no sound path.
+    /// A link whose target is not a valid path.
     #[snafu(display("links to {target}, which {why}"))]
     BadTarget {
         /// As shown to users.
@@ -138,19 +137,19 @@ pub enum Fault {
         why: Box<Fault>,
     },
     /// A link out of the tree.
-    #[snafu(display("links to {target}, which leads out of the archive"))]
+    #[snafu(display("links to {target}, which points outside the archive"))]
     LeadsOut {
         /// As shown to users.
         target: String,
     },
     /// A link that ends nowhere.
-    #[snafu(display("links to {target}, which goes round in a circle or through too many links"))]
+    #[snafu(display("links to {target}, which is a loop or follows too many links"))]
     Loop {
         /// As shown to users.
         target: String,
     },
     /// A hard link to something that does not come before it.
-    #[snafu(display("is a hard link to {target}, which is no file before it in the archive"))]
+    #[snafu(display("is a hard link to {target}, which is not an earlier file in the archive"))]
     NoSuchFile {
         /// As shown to users.
         target: String,
@@ -163,10 +162,7 @@ pub enum Fault {
     },
     /// Devices and the like.
     #[snafu(display("is a {what}"))]
-    Special {
-        /// Which.
-        what: &'static str,
-    },
+    Special { what: &'static str },
     /// A file with holes.
     #[snafu(display("is stored as a sparse file"))]
     Sparse,
@@ -177,18 +173,15 @@ pub enum Fault {
         flag: u8,
     },
     /// A directory or link that claims to hold bytes: readers of tar differ on what that means.
-    #[snafu(display("is no file, but claims to hold {size} bytes"))]
-    Contents {
-        /// How many.
-        size: u64,
-    },
+    #[snafu(display("is not a file but has {size} bytes of data"))]
+    Contents { size: u64 },
     /// An extended header too large to keep.
     #[snafu(display("has an extended header of {size} bytes"))]
     Extension {
         /// How large.
         size: u64,
     },
-    /// An extended header that is no such thing, or says a thing twice.
+    /// An extended header that is malformed or has duplicate records.
     #[snafu(display("has an extended header that {what}"))]
     BadExtension {
         /// What is wrong with it.
@@ -202,10 +195,7 @@ pub enum Fault {
     },
     /// A numeric field that holds no number.
     #[snafu(display("has no readable {field} in its header"))]
-    BadNumber {
-        /// Which.
-        field: &'static str,
-    },
+    BadNumber { field: &'static str },
 }
 
 impl Flaw {

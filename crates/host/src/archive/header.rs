@@ -80,7 +80,7 @@ impl Pax {
         let mut pax = Self::default();
         while !records.is_empty() {
             let malformed = Fault::BadExtension {
-                what: "is no list of PAX records",
+                what: "is not a list of PAX records",
             };
             let Some((key, value, rest)) = record(records) else {
                 return Err(malformed);
@@ -117,7 +117,7 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Fault> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(Fault::BadExtension {
-            what: "says the same thing twice",
+            what: "has a duplicate record",
         }),
     }
 }

@@ -13,7 +13,7 @@ use super::{
     stream::Stream,
 };
 
-/// One entry as its headers describe it, names not yet judged.
+/// One entry as its headers describe it, names not yet checked.
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
     pub(super) shape: Shape,
@@ -139,7 +139,7 @@ impl Extensions {
         let names = self.long_name.is_some() && pax.is_some_and(|pax| pax.path.is_some());
         let links = self.long_link.is_some() && pax.is_some_and(|pax| pax.link.is_some());
         if twice || names || links {
-            let what = "says the same thing twice";
+            let what = "has a duplicate record";
             return Err(Fault::BadExtension { what });
         }
         Ok(())

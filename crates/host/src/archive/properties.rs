@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::{
     Limits,
     forge::{Forge, gzip, zstd},
-    survey,
+    scan,
 };
 
 /// Small enough that breaking one would show.
@@ -19,7 +19,7 @@ fn limits() -> Limits {
 }
 
 fn check(bytes: &[u8]) {
-    let Ok((_, index)) = survey(bytes, bytes.len() as u64, &limits()) else {
+    let Ok((_, index)) = scan(bytes, bytes.len() as u64, &limits()) else {
         return;
     };
     assert!(!index.entries().is_empty() && index.entries().len() <= 50);
@@ -116,12 +116,12 @@ proptest! {
     #[test]
     fn no_flipped_bit_of_compressed_contents_goes_unseen(at in any::<prop::sample::Index>(), bit in 0..8_u8, how in any::<bool>()) {
         let whole = files();
-        let sound = survey(&whole[..], whole.len() as u64, &limits()).unwrap().1;
+        let sound = scan(&whole[..], whole.len() as u64, &limits()).unwrap().1;
         let mut packed = if how { gzip(&whole) } else { zstd(&whole) };
         let at = at.index(packed.len());
         packed[at] ^= 1 << bit;
         // Some bits carry nothing, as gzip's time stamp and padding: then nothing may differ.
-        if let Ok((_, index)) = survey(&packed[..], packed.len() as u64, &limits()) {
+        if let Ok((_, index)) = scan(&packed[..], packed.len() as u64, &limits()) {
             prop_assert_eq!(index, sound);
         }
     }
@@ -133,6 +133,6 @@ proptest! {
         // A plain archive may lose all but the first of its zeros.
         let needed = if how == 0 { packed.len() - 512 } else { packed.len() };
         let cut = &packed[..at.index(needed)];
-        prop_assert!(survey(cut, cut.len() as u64, &limits()).is_err());
+        prop_assert!(scan(cut, cut.len() as u64, &limits()).is_err());
     }
 }

@@ -1,16 +1,16 @@
-//! What a survey found, to be kept, so that an archive need not be read whole a second time.
+//! What a scan found, to be kept, so that an archive need not be read whole a second time.
 
 use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Archive, Compression, Digest, Entry, Error, Identity, Index, Kind, Limits, file_at, survey,
+    Archive, Compression, Digest, Entry, Error, Identity, Index, Kind, Limits, file_at, scan,
 };
 
 /// The result of reading an archive, with what tells that the archive is still the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Survey {
+pub struct Scan {
     identity: Identity,
     compression: Compression,
     entries: Vec<Row>,
@@ -32,7 +32,7 @@ enum RowKind {
 
 impl Archive {
     /// What was found when it was opened.
-    pub fn survey(&self) -> Survey {
+    pub fn scan(&self) -> Scan {
         let row = |entry: &Entry| {
             let kind = match &entry.kind {
                 Kind::File { size, sha256 } => RowKind::File(*size, sha256.to_string()),
@@ -47,28 +47,28 @@ impl Archive {
                 kind,
             )
         };
-        Survey {
+        Scan {
             identity: self.identity,
             compression: self.compression,
             entries: self.index.entries.iter().map(row).collect(),
         }
     }
 
-    /// Opens an archive that was surveyed before, without reading it. Nothing if the file is not
-    /// the same any more (device, inode, size or time of change), or the survey is no sound one.
+    /// Opens an archive that was scanned before, without reading it. Nothing if the file is not
+    /// the same any more (device, inode, size or time of change), or the scan is not valid.
     ///
-    /// Contents are held against the survey's digests when they are read, as ever.
-    pub fn recall(path: &Path, survey: &Survey) -> Result<Option<Self>, Error> {
+    /// Contents are held against the scan's digests when they are read, as ever.
+    pub fn recall(path: &Path, scan: &Scan) -> Result<Option<Self>, Error> {
         let (file, identity) = file_at(path)?;
         let limits = Limits::default();
-        if identity != survey.identity {
+        if identity != scan.identity {
             return Ok(None);
         }
-        Ok(survey.index(&limits).map(|index| Self {
+        Ok(scan.index(&limits).map(|index| Self {
             path: path.to_owned(),
             file,
             identity,
-            compression: survey.compression,
+            compression: scan.compression,
             index,
             limits,
             spool: Arc::default(),
@@ -76,10 +76,10 @@ impl Archive {
     }
 }
 
-impl Survey {
+impl Scan {
     fn index(&self, limits: &Limits) -> Option<Index> {
         let entries: Option<Vec<Entry>> = self.entries.iter().map(entry).collect();
-        let index = survey::reassemble(entries?, limits)?;
+        let index = scan::reassemble(entries?, limits)?;
         contents_lie_apart(&index, limits.budget(self.identity.size)).then_some(index)
     }
 }
@@ -164,9 +164,9 @@ mod tests {
         for bytes in [sample(), gzip(&sample())] {
             fs::write(&file, bytes).unwrap();
             let first = Archive::open(file.path()).unwrap();
-            let text = serde_json::to_string(&first.survey()).unwrap();
-            let survey: Survey = serde_json::from_str(&text).unwrap();
-            let again = Archive::recall(file.path(), &survey).unwrap().unwrap();
+            let text = serde_json::to_string(&first.scan()).unwrap();
+            let scan: Scan = serde_json::from_str(&text).unwrap();
+            let again = Archive::recall(file.path(), &scan).unwrap().unwrap();
             assert_eq!(again.index(), first.index());
             assert_eq!(again.compression(), first.compression());
             assert_eq!(contents(&again, "bin/two"), b"first");
@@ -178,19 +178,19 @@ mod tests {
     fn another_file_is_not_taken_for_it() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, sample()).unwrap();
-        let survey = Archive::open(file.path()).unwrap().survey();
+        let scan = Archive::open(file.path()).unwrap().scan();
         file.as_file_mut().write_all(b"x").unwrap();
-        assert!(Archive::recall(file.path(), &survey).unwrap().is_none());
+        assert!(Archive::recall(file.path(), &scan).unwrap().is_none());
         let path = file.path().to_owned();
         drop(file);
-        assert!(Archive::recall(&path, &survey).is_err());
+        assert!(Archive::recall(&path, &scan).is_err());
     }
 
     #[test]
-    fn a_survey_that_none_could_have_made_is_refused() {
+    fn a_scan_that_none_could_have_made_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, sample()).unwrap();
-        let good = Archive::open(file.path()).unwrap().survey();
+        let good = Archive::open(file.path()).unwrap().scan();
         let changes: [fn(&mut Vec<Row>); 8] = [
             |rows| rows[1].0 = "../up".into(),
             |rows| rows[1].0 = "/bin/one".into(),
@@ -211,18 +211,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_survey_says_reading_does_not_panic(
+        fn whatever_a_scan_says_reading_does_not_panic(
             at in 0usize..6, offset: u64, size: u64, small: bool,
         ) {
             let file = tempfile::NamedTempFile::new().unwrap();
             fs::write(&file, gzip(&sample())).unwrap();
-            let mut survey = Archive::open(file.path()).unwrap().survey();
+            let mut scan = Archive::open(file.path()).unwrap().scan();
             let bound = if small { 6000 } else { u64::MAX };
-            survey.entries[at].3 = offset % bound;
-            if let RowKind::File(length, _) = &mut survey.entries[at].4 {
+            scan.entries[at].3 = offset % bound;
+            if let RowKind::File(length, _) = &mut scan.entries[at].4 {
                 *length = size % bound;
             }
-            if let Some(archive) = Archive::recall(file.path(), &survey).unwrap() {
+            if let Some(archive) = Archive::recall(file.path(), &scan).unwrap() {
                 let wanted = ["bin/one", "bin/two", "empty", "last"];
                 let wanted = wanted.map(String::from).into();
                 let _ = archive.read_selected(&wanted, |_, _| Ok(()));

@@ -12,9 +12,8 @@ use super::{
     Archive, Compression, Digest, Entry, Error, Kind, Place,
     compression::unpack,
     error::{ChangedEntrySnafu, MissingSnafu, NoContentsSnafu, PassOnSnafu, ReadSnafu},
-    name,
+    name, scan,
     spool::{Extent, Packed},
-    survey,
 };
 
 /// A file to hand over.
@@ -90,7 +89,7 @@ pub(super) fn read(
         while let [item, others @ ..] = rest
             && let Some((kept, at)) = archive.spool.get(item.extent())
         {
-            let mut stream = BufReader::with_capacity(survey::BUFFER, Place::new(&kept, at));
+            let mut stream = BufReader::with_capacity(scan::BUFFER, Place::new(&kept, at));
             hand_over(archive, item, &mut stream, each)?;
             rest = others;
         }
@@ -106,7 +105,7 @@ fn unpacked(
 ) -> Result<(), Error> {
     let window = archive.limits.zstd_window_log;
     let from = |at| {
-        let packed = BufReader::with_capacity(survey::BUFFER, Place::new(&archive.file, at));
+        let packed = BufReader::with_capacity(scan::BUFFER, Place::new(&archive.file, at));
         unpack(archive.compression, packed, window)
     };
     let mut stream = from(0);

@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use super::{Compression, Place, compression::unpack, survey};
+use super::{Compression, Place, compression::unpack, scan};
 
 /// A file of the archive: where its contents begin in the unpacked stream, and how long they are.
 pub(super) type Extent = (u64, u64);
@@ -108,7 +108,7 @@ impl Spool {
         loop {
             let mut stream = unpack(
                 packed.compression,
-                BufReader::with_capacity(survey::BUFFER, Place::new(&packed.file, 0)),
+                BufReader::with_capacity(scan::BUFFER, Place::new(&packed.file, 0)),
                 packed.window,
             );
             let mut position = 0;

@@ -28,15 +28,18 @@ pub(super) fn agents(answer: &Answer) -> Agents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn each_is_known_by_its_configuration() {
-        assert_eq!(agents(&of(&[("paths", "")])), Agents::default());
+        assert_eq!(agents(&with_sections(&[("paths", "")])), Agents::default());
         let both = "/etc/NetworkManager/NetworkManager.conf\n/etc/cloud/cloud.cfg.d\n";
-        let found = agents(&of(&[("paths", both)]));
+        let found = agents(&with_sections(&[("paths", both)]));
         assert!(found.network_manager && found.cloud_init && !found.cloud_init_hosts);
-        let found = agents(&of(&[("paths", both), ("cloud-init", "hosts\n")]));
+        let found = agents(&with_sections(&[
+            ("paths", both),
+            ("cloud-init", "hosts\n"),
+        ]));
         assert!(found.cloud_init_hosts);
     }
 }

@@ -20,13 +20,13 @@ const VERSION: &str = "1";
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 pub enum Error {
     /// Something else answered.
-    #[snafu(display("the machine did not tell its facts but said {said:?}"))]
+    #[snafu(display("the machine did not send its facts; it said {said:?}"))]
     NoAnswer {
         /// The beginning of what it said.
         said: String,
     },
     /// Another version of the script answered.
-    #[snafu(display("the machine told its facts in version {found:?} instead of {VERSION:?}"))]
+    #[snafu(display("the machine sent its facts in version {found:?} instead of {VERSION:?}"))]
     Version {
         /// What it named.
         found: String,
@@ -37,7 +37,7 @@ pub enum Error {
     ))]
     NoBoundary,
     /// The connection or the script ended early.
-    #[snafu(display("the machine's facts were cut short in the section {last:?}"))]
+    #[snafu(display("the machine's facts were truncated in the section {last:?}"))]
     CutShort {
         /// The last section that began.
         last: String,
@@ -205,7 +205,7 @@ pub(super) fn is_uuid(text: &str) -> bool {
 
 /// An answer of the given sections, for the tests of those that read it.
 #[cfg(test)]
-pub(super) fn of(sections: &[(&str, &str)]) -> Answer {
+pub(super) fn with_sections(sections: &[(&str, &str)]) -> Answer {
     let boundary = "00000000-0000-0000-0000-000000000000";
     let mut text = format!("hatchery-facts {VERSION} {boundary}\n");
     for (name, body) in sections.iter().chain(&[("end", "")]) {
@@ -272,14 +272,15 @@ mod tests {
     fn what_is_no_answer_is_refused() {
         let said = |text: &str| read(text).unwrap_err().to_string();
         assert!(said("This account is not available.\n").contains("not available"));
-        assert!(said("").contains("did not tell"));
+        assert!(said("").contains("did not send"));
         assert!(said("hatchery-facts 2 @\n\n@ end\n").contains("version \"2\""));
         assert!(said("hatchery-facts 1 \n\n end\n").contains("random/uuid"));
         assert!(
-            said("hatchery-facts 1 @\n\n@ values\nx y").contains("short in the section \"values\"")
+            said("hatchery-facts 1 @\n\n@ values\nx y")
+                .contains("truncated in the section \"values\"")
         );
-        assert!(said("hatchery-facts 1 @\n\n@ values\nx y\n@ en").contains("short"));
-        assert!(said("hatchery-facts 1 @\n\n@ end").contains("short"));
+        assert!(said("hatchery-facts 1 @\n\n@ values\nx y\n@ en").contains("truncated"));
+        assert!(said("hatchery-facts 1 @\n\n@ end").contains("truncated"));
         let long = vec![b'x'; MAX_ANSWER + 1];
         assert!(matches!(Answer::read(&long), Err(Error::TooLong { .. })));
     }

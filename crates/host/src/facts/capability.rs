@@ -97,12 +97,12 @@ fn status<'a>(answer: &'a Answer, key: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     fn missing(bounding: &str, last: &str) -> Option<Vec<String>> {
         let status = format!("Uid:\t1000\t0\t0\t0\nCapBnd:\t{bounding}\n");
         let last = format!("/proc/sys/kernel/cap_last_cap:{last}\n");
-        let answer = of(&[("status", &status), ("sysctls", &last)]);
+        let answer = with_sections(&[("status", &status), ("sysctls", &last)]);
         assert_eq!(is_root(&answer), Some(true));
         Some(capabilities(&answer)?.missing.into_iter().collect())
     }

@@ -80,7 +80,7 @@ pub(super) fn cgroups(answer: &Answer) -> Option<Cgroups> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     const V1: &str =
         "34 31 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:1 - cgroup cgroup rw,cpu,cpuacct\n";
@@ -93,7 +93,7 @@ mod tests {
         let version = |mounts: &[&str]| {
             let mounts = mounts.concat();
             let values = "cgroup-controllers cpuset cpu io memory pids\n";
-            let groups = cgroups(&of(&[("mounts", &mounts), ("values", values)]))?;
+            let groups = cgroups(&with_sections(&[("mounts", &mounts), ("values", values)]))?;
             Some((
                 groups.version,
                 groups.controllers.into_iter().collect::<Vec<_>>().join(" "),

@@ -112,7 +112,7 @@ fn zone_minutes(line: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     fn at(micros: u64) -> SystemTime {
         UNIX_EPOCH + Duration::from_micros(micros)
@@ -120,7 +120,7 @@ mod tests {
 
     fn measured(begin: &str, end: &str, sent: u64, received: u64) -> Option<(i64, u64)> {
         let sections = [("clock-begin", begin), ("clock-end", end)];
-        let clock = clock(&of(&sections), at(sent), at(received))?;
+        let clock = clock(&with_sections(&sections), at(sent), at(received))?;
         Some((clock.ahead_micros, clock.uncertainty_micros))
     }
 

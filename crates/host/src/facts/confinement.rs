@@ -87,10 +87,10 @@ fn firmware(answer: &Answer) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     fn told(sections: &[(&str, &str)]) -> (Option<String>, Option<String>) {
-        let found = confinement(&of(sections));
+        let found = confinement(&with_sections(sections));
         (found.container, found.hypervisor)
     }
 

@@ -102,7 +102,7 @@ pub(super) fn unescape(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn disks_are_read() {
@@ -113,7 +113,11 @@ mod tests {
             31 28 8:2 / /far rw - ext4 /dev/sdb ro\n\
             not a mount\n";
         let spaces = "4096 1000 500 0 0 /\n4096 18446744073709551615 1 1 1 /far\n";
-        let disks = disks(&of(&[("mounts", mounts), ("file-systems", spaces)])).unwrap();
+        let disks = disks(&with_sections(&[
+            ("mounts", mounts),
+            ("file-systems", spaces),
+        ]))
+        .unwrap();
         let paths: Vec<_> = disks.iter().map(|disk| disk.path.as_str()).collect();
         assert_eq!(paths, ["/", "/srv/two words", "/far"]);
         let root = disks[0].space.as_ref().unwrap();
@@ -128,6 +132,6 @@ mod tests {
 
     #[test]
     fn no_table_is_not_an_empty_one() {
-        assert_eq!(disks(&of(&[])), None);
+        assert_eq!(disks(&with_sections(&[])), None);
     }
 }

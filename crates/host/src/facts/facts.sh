@@ -1,4 +1,5 @@
-# What this machine is. Runs under any POSIX sh, reads and never writes, takes nothing from its
+# What this machine is. Stands behind $package_programs and the questions of a caller: $asked_units, $asked_mounts and the
+# functions `asked_entries` and `asked_directories`. Runs under any POSIX sh, reads and never writes, takes nothing from its
 # standard input, loads no kernel module (so neither nft nor iptables nor ss is asked). What
 # cannot be found out is left out: the reader takes an absent section for an unknown fact.
 #
@@ -100,11 +101,11 @@ hatchery_facts() (
   # Where programs lie; of one that the shell has built in, the name.
   programs() {
     section programs
-    for program in apt-get dpkg dnf yum rpm zypper apk pacman \
+    for program in $package_programs \
       conntrack socat iptables ip6tables ipset ipvsadm nft ebtables ethtool ip ss mount tar gzip \
       zstd xz flock timeout setsid sha256sum modprobe sysctl hostnamectl systemctl curl openssl \
       sudo firewall-cmd ufw chronyd containerd dockerd docker isulad crio podman runc crun ctr \
-      crictl nerdctl kubelet kubeadm kubectl k3s rke2 etcd; do
+      crictl nerdctl; do
       command -v "$program"
     done
   }
@@ -130,51 +131,39 @@ hatchery_facts() (
     done
     [ ! -s /var/lib/dpkg/status ] || echo /var/lib/dpkg/status
     for path in /run/containerd/containerd.sock /run/docker.sock /run/isulad.sock \
-      /run/crio/crio.sock /run/podman/podman.sock /run/cri-dockerd.sock; do
+      /run/crio/crio.sock /run/podman/podman.sock; do
       [ ! -S "$path" ] || printf '%s\n' "$path"
     done
   }
 
-  # What lies in directories that other installations fill; names that break lines are left out.
-  entries() {
-    section entries
-    for directory in /etc/kubernetes /etc/kubernetes/manifests /var/lib/kubelet /var/lib/etcd \
-      /var/lib/etcd/default.etcd /var/lib/rancher /etc/cni/net.d /opt/cni/bin; do
-      set +f
-      set -- "$directory"/*
-      set -f
-      [ -e "$1" ] || continue
-      count=0
-      for path in "$@"; do
-        case $path in *"$newline"*) continue ;; esac
-        count=$((count + 1))
-        [ "$count" -le 64 ] || break
-        printf '%s\n' "$path"
-      done
+  # entries_of DIRECTORY: what lies in it; names that break lines are left out.
+  entries_of() {
+    set +f
+    set -- "$1"/*
+    set -f
+    [ -e "$1" ] || return
+    count=0
+    for path in "$@"; do
+      case $path in *"$newline"*) continue ;; esac
+      count=$((count + 1))
+      [ "$count" -le 64 ] || break
+      printf '%s\n' "$path"
     done
   }
 
-  # Whether there is a member's data where a configuration like ours says that it is, and where that is. What is no whole
-  # path begins in the unit's working directory.
-  etcd_data() {
-    data=
-    wal=
+  # directory_of FILE NAME BASE ENTRY: the directory that the setting NAME of an environment file names, from BASE on where its
+  # path is not absolute, and whether there is a directory ENTRY in it.
+  directory_of() {
+    [ -r "$1" ] || return
+    value=
     while IFS= read -r line; do
-      case $line in
-        ETCD_DATA_DIR=*) data=${line#*=} ;;
-        ETCD_WAL_DIR=*) wal=${line#*=} ;;
-      esac
-    done </etc/etcd/etcd.conf
-    data=${data#\"}
-    data=${data%\"}
-    wal=${wal#\"}
-    wal=${wal%\"}
-    case $data in '') return ;; /*) ;; *) data=/var/lib/etcd/$data ;; esac
-    case $wal in '' | /*) ;; *) wal=/var/lib/etcd/$wal ;; esac
-    section etcd-data
-    if [ -d "$data/member" ]; then echo member; else echo empty; fi
-    printf 'data %s\n' "$data"
-    [ -z "$wal" ] || printf 'wal %s\n' "$wal"
+      case $line in "$2="*) value=${line#*=} ;; esac
+    done <"$1"
+    value=${value#\"}
+    value=${value%\"}
+    case $value in '') return ;; /*) ;; *) value=$3/$value ;; esac
+    if [ -d "$value/$4" ]; then state=used; else state=empty; fi
+    printf '%s %s %s\n' "$2" "$state" "$value"
   }
 
   kernel_modules() {
@@ -214,10 +203,9 @@ hatchery_facts() (
       section units
       limited systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -p FragmentPath \
         firewalld.service ufw.service nftables.service iptables.service containerd.service \
-        docker.service isulad.service crio.service podman.service cri-docker.service \
-        kubelet.service kube-apiserver.service etcd.service k3s.service rke2-server.service \
+        docker.service isulad.service crio.service podman.service \
         systemd-resolved.service NetworkManager.service systemd-networkd.service chronyd.service chrony.service \
-        ntpd.service systemd-timesyncd.service
+        ntpd.service systemd-timesyncd.service $asked_units
     fi
   }
 
@@ -226,8 +214,8 @@ hatchery_facts() (
   mounts() {
     local_types='ext[234]|xfs|btrfs|zfs|f2fs|jfs|reiserfs|bcachefs|vfat'
     far_types='nfs4?|cifs|ceph|glusterfs|9p|virtiofs|fuse\.[^ ]*'
-    clutter='var/lib/kubelet/(pods|plugins)|var/lib/docker|var/lib/containerd|var/lib/containers'
-    clutter="$clutter|var/lib/isulad|run/containerd|run/docker|run/containers|run/netns"
+    clutter='var/lib/docker|var/lib/containerd|var/lib/containers|var/lib/isulad'
+    clutter="$clutter|run/containerd|run/docker|run/containers|run/netns$asked_mounts"
     table=$(grep -E "( - ($local_types|$far_types|cgroup2?) )|^([^ ]+ ){4}/ " /proc/self/mountinfo |
       grep -E -v "^([^ ]+ ){4}/($clutter)/" | head -n 256)
     [ -n "$table" ] || return
@@ -264,7 +252,7 @@ hatchery_facts() (
 
   # Listening sockets as the kernel lists them, then "inode pid name" of their processes. Names of
   # files that a process holds open are anybody's choice: -q keeps them on their own line, which
-  # BusyBox's ls does unasked, and one that contains an arrow is no socket.
+  # BusyBox's ls does unasked, and one that contains an arrow is not a socket.
   listening() {
     table=$(grep -E -H ': [0-9A-F]+:[0-9A-F]+ [0-9A-F]+:0000 (0A|07) ' \
       /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 | head -n 1024)
@@ -424,8 +412,10 @@ hatchery_facts() (
   values
   programs
   paths
-  entries
-  [ ! -r /etc/etcd/etcd.conf ] || etcd_data
+  section entries
+  asked_entries
+  section directories
+  asked_directories
   systemd
   # Without these an empty section would say that there is nothing where nothing was seen.
   if command -v head >/dev/null && command -v grep >/dev/null; then

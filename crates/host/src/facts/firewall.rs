@@ -8,14 +8,12 @@ use super::{answer::Answer, os::unquote, service::Unit};
 
 /// The usual firewalls; `None` is one that is not installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Firewalls {
-    /// firewalld.
     pub firewalld: Option<Firewall>,
-    /// ufw.
     pub ufw: Option<Firewall>,
     /// The rules that the nftables service loads.
     pub nftables: Option<Firewall>,
-    /// iptables.
     pub iptables: Option<Iptables>,
 }
 
@@ -91,7 +89,7 @@ fn backend(path: &str) -> Option<IptablesBackend> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{answer::of, service::ActiveState};
+    use crate::facts::{answer::with_sections, service::ActiveState};
 
     #[test]
     fn installed_is_not_active() {
@@ -108,7 +106,7 @@ mod tests {
             ("firewalld.service".to_owned(), unit(ActiveState::Inactive)),
             ("ufw.service".to_owned(), unit(ActiveState::Active)),
         ]);
-        let answer = of(&[
+        let answer = with_sections(&[
             ("ufw-conf", "# comment\nENABLED=no\n"),
             ("values", "iptables /usr/sbin/xtables-nft-multi\n"),
             ("iptables-tables", "nat\nfilter\n"),
@@ -131,7 +129,7 @@ mod tests {
         assert_eq!(iptables.backend, Some(IptablesBackend::Nft));
         assert_eq!(iptables.legacy_tables, ["nat", "filter"]);
         assert_eq!(
-            firewalls(&of(&[]), &programs, None).firewalld,
+            firewalls(&with_sections(&[]), &programs, None).firewalld,
             Some(Firewall { active: None })
         );
     }

@@ -31,12 +31,12 @@ pub(super) fn identity(answer: &Answer) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn only_identifiers_count() {
         let text = "machine-id uninitialized\nboot-id x\nproduct-uuid 4C4C4544-0044-4A10-8052-B7C04F4E4D32\n";
-        let identity = identity(&of(&[("values", text)]));
+        let identity = identity(&with_sections(&[("values", text)]));
         assert_eq!(identity.machine_id, None);
         assert_eq!(identity.boot_id, None);
         assert_eq!(

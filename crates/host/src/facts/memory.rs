@@ -70,11 +70,12 @@ fn kibibytes(number: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn sizes_are_bytes() {
-        let answer = of(&[("memory", "MemTotal:       2048 kB\nMemAvailable:   1 kB\n")]);
+        let answer =
+            with_sections(&[("memory", "MemTotal:       2048 kB\nMemAvailable:   1 kB\n")]);
         assert_eq!(
             memory(&answer),
             Some(Memory {
@@ -83,7 +84,10 @@ mod tests {
             })
         );
         assert_eq!(
-            memory(&of(&[("memory", "MemTotal: 99999999999999999999 kB\n")])),
+            memory(&with_sections(&[(
+                "memory",
+                "MemTotal: 99999999999999999999 kB\n"
+            )])),
             None
         );
     }
@@ -91,10 +95,10 @@ mod tests {
     #[test]
     fn no_swap_is_known_to_be_none() {
         let title = "Filename\tType\tSize\tUsed\tPriority\n";
-        assert_eq!(swap(&of(&[("swaps", title)])), Some(vec![]));
-        assert_eq!(swap(&of(&[])), None);
+        assert_eq!(swap(&with_sections(&[("swaps", title)])), Some(vec![]));
+        assert_eq!(swap(&with_sections(&[])), None);
         let one = format!("{title}/swap\\040file   file\t\t1024\t\t0\t\t-2\n");
-        let found = swap(&of(&[("swaps", &one)])).unwrap();
+        let found = swap(&with_sections(&[("swaps", &one)])).unwrap();
         assert_eq!(
             (found[0].path.as_str(), found[0].size),
             ("/swap file", 1 << 20)
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn processors_are_counted() {
-        let cpus = |online: &str| cpus(&of(&[("values", &format!("cpus {online}\n"))]));
+        let cpus = |online: &str| cpus(&with_sections(&[("values", &format!("cpus {online}\n"))]));
         assert_eq!(cpus("0"), Some(1));
         assert_eq!(cpus("0-3,5"), Some(5));
         assert_eq!(cpus("3-0"), None);

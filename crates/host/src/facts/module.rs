@@ -50,7 +50,7 @@ const MODULES: [(&str, &[&str]); 24] = [
 ];
 
 pub(super) fn modules(answer: &Answer) -> BTreeMap<String, ModuleState> {
-    let known = Known::of(answer);
+    let known = Known::from_answer(answer);
     let state = |&(module, settings): &(&str, &[&str])| {
         Some((module.to_owned(), known.state(answer, module, settings)?))
     };
@@ -66,7 +66,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(answer: &'a Answer) -> Self {
+    fn from_answer(answer: &'a Answer) -> Self {
         let files = |section| {
             let lines = answer.lines(section)?;
             Some(lines.iter().filter_map(|line| file_stem(line)).collect())
@@ -125,11 +125,11 @@ fn setting(line: &str) -> Option<(&str, char)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn an_ordinary_kernel_has_modules_in_all_states() {
-        let found = modules(&of(&[
+        let found = modules(&with_sections(&[
             ("modules-loaded", "overlay 151552 12 - Live 0x0\n"),
             ("modules-builtin", "kernel/net/netfilter/nf_conntrack.ko\n"),
             (
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_kernel_without_modules_tells_by_its_build() {
         let config = "# CONFIG_MODULES is not set\nCONFIG_VXLAN=y\n# CONFIG_IP_NF_IPTABLES_LEGACY is not set\nCONFIG_IP_NF_IPTABLES=y\nCONFIG_IP6_NF_IPTABLES=y\n";
-        let found = modules(&of(&[
+        let found = modules(&with_sections(&[
             ("kernel-config", config),
             ("paths", "/sys/module/bridge\n"),
         ]));
@@ -160,11 +160,17 @@ mod tests {
 
     #[test]
     fn a_container_knows_only_what_it_sees() {
-        let found = modules(&of(&[("modules-loaded", "overlay 1 1 - Live 0x0\n")]));
+        let found = modules(&with_sections(&[(
+            "modules-loaded",
+            "overlay 1 1 - Live 0x0\n",
+        )]));
         assert_eq!(
             found,
             BTreeMap::from([("overlay".to_owned(), ModuleState::Loaded)])
         );
-        assert_eq!(modules(&of(&[("kernel-config", "")])), BTreeMap::new());
+        assert_eq!(
+            modules(&with_sections(&[("kernel-config", "")])),
+            BTreeMap::new()
+        );
     }
 }

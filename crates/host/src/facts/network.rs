@@ -19,8 +19,8 @@ pub struct Names {
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Whether it was set up.
     pub up: bool,
@@ -30,14 +30,13 @@ pub struct Interface {
     pub mtu: Option<u32>,
     /// Its hardware address, if it has one.
     pub mac: Option<String>,
-    /// Its addresses.
     pub addresses: Vec<Address>,
 }
 
 /// An address with the length of its network's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Address {
-    /// The address.
     pub address: IpAddr,
     /// The length of the prefix.
     pub prefix: u8,
@@ -45,10 +44,10 @@ pub struct Address {
 
 /// A way to everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct DefaultRoute {
     /// The next machine on it; none on a line to just one.
     pub gateway: Option<IpAddr>,
-    /// The interface.
     pub interface: String,
     /// Of several the one with the smallest is taken.
     pub metric: u32,
@@ -215,7 +214,7 @@ pub(super) fn bytes_of_word(word: &str, arch: Option<&Arch>) -> Option<[u8; 4]> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn interfaces_have_their_addresses() {
@@ -226,7 +225,11 @@ mod tests {
             4: eth0    inet6 fd00::2/64 scope global nodad \\ valid\n\
             4: eth0    inet 10.0.0.1 peer 10.0.0.2/32 scope global eth0\\ valid\n\
             4: eth0    inet 10.0.0.1/99 scope global\n9: gone inet 10.1.1.1/8\n";
-        let found = interfaces(&of(&[("links", links), ("addresses", addresses)])).unwrap();
+        let found = interfaces(&with_sections(&[
+            ("links", links),
+            ("addresses", addresses),
+        ]))
+        .unwrap();
         assert_eq!(found.len(), 2);
         let eth0 = &found[1];
         assert_eq!(
@@ -240,7 +243,7 @@ mod tests {
             .map(|a| format!("{}/{}", a.address, a.prefix))
             .collect();
         assert_eq!(addresses, ["192.0.2.2/24", "fd00::2/64", "10.0.0.1/32"]);
-        assert_eq!(interfaces(&of(&[("links", "")])), None);
+        assert_eq!(interfaces(&with_sections(&[("links", "")])), None);
     }
 
     #[test]
@@ -252,7 +255,7 @@ mod tests {
             "{zero} 00 {zero} 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n\
              {zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
         );
-        let answer = of(&[("routes-4", ipv4), ("routes-6", &ipv6)]);
+        let answer = with_sections(&[("routes-4", ipv4), ("routes-6", &ipv6)]);
         let found = default_routes(&answer, Some(&Arch::Amd64)).unwrap();
         let gateways: Vec<_> = found
             .iter()
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn the_full_name_is_taken_from_the_machine_s_own_files() {
         let full = |hostname: &str, hosts: &str| {
-            names(&of(&[
+            names(&with_sections(&[
                 ("values", &format!("hostname {hostname}\n")),
                 ("hosts", hosts),
             ]))

@@ -25,7 +25,7 @@ impl Os {
     }
 }
 
-/// An architecture, by the names that Kubernetes and Go have for them.
+/// An architecture, by the names that Go has for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
@@ -128,12 +128,12 @@ pub(super) fn unquote(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn os_release_may_quote_as_it_likes() {
         let text = "# comment\nNAME=\"x\"\nID='rocky'\nID_LIKE=\"rhel centos  fedora\"\nVERSION_ID=9.4\nPRETTY_NAME=\"Rocky \\\"9\\\" \\$\"\n";
-        let os = os(&of(&[("os-release", text)]));
+        let os = os(&with_sections(&[("os-release", text)]));
         assert_eq!(os.id.as_deref(), Some("rocky"));
         assert_eq!(os.id_like, ["rhel", "centos", "fedora"]);
         assert_eq!(os.version.as_deref(), Some("9.4"));
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn no_os_release_is_no_distribution() {
-        assert_eq!(os(&of(&[])), Os::default());
+        assert_eq!(os(&with_sections(&[])), Os::default());
         assert_eq!(
-            os(&of(&[("os-release", "ID=\nVERSION_ID=\"\"\n")])),
+            os(&with_sections(&[("os-release", "ID=\nVERSION_ID=\"\"\n")])),
             Os::default()
         );
         assert_eq!(unquote("\""), "\"");

@@ -12,21 +12,19 @@ use super::{answer::Answer, network::bytes_of_word, os::Arch};
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
 }
 
 /// A socket that waits for others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Listener {
-    /// Its protocol.
     pub protocol: Protocol,
     /// The address it listens on; an unspecified one stands for all.
     pub address: IpAddr,
-    /// The port.
     pub port: u16,
     /// Processes that hold it; empty where that is not known, or it is the kernel's own.
     pub processes: Vec<Process>,
@@ -120,7 +118,7 @@ fn owner(line: &str) -> Option<(u64, Process)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn listeners_have_their_processes() {
@@ -135,7 +133,7 @@ mod tests {
         );
         let owners = "99 812 sshd\n99 1 systemd\n99 1 systemd\n7 3 two words\nbad\n";
         let found = listeners(
-            &of(&[("sockets", &sockets), ("socket-owners", owners)]),
+            &with_sections(&[("sockets", &sockets), ("socket-owners", owners)]),
             None,
         )
         .unwrap();
@@ -165,8 +163,11 @@ mod tests {
 
     #[test]
     fn an_unread_table_is_unknown() {
-        assert_eq!(listeners(&of(&[]), None), None);
-        assert_eq!(listeners(&of(&[("sockets", "")]), None), Some(vec![]));
+        assert_eq!(listeners(&with_sections(&[]), None), None);
+        assert_eq!(
+            listeners(&with_sections(&[("sockets", "")]), None),
+            Some(vec![])
+        );
         assert_eq!(address_of_words("ä0000000", None), None);
     }
 }

@@ -1,24 +1,14 @@
-//! Programs, the package manager, the shell and kernel settings.
+//! Programs, which package manager a machine has, the shell and kernel settings.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::{answer::Answer, os::Os};
-
-/// What installs packages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PackageManager {
-    /// apt and dpkg.
-    Apt,
-    /// dnf and rpm.
-    Dnf,
-    /// yum and rpm.
-    Yum,
-    /// rpm alone.
-    Rpm,
-}
+use crate::{
+    package_format::{FORMATS, PackageFormat},
+    package_manager::{PACKAGE_MANAGERS, PackageManager},
+};
 
 /// What `/bin/sh` is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,23 +34,27 @@ pub(super) fn programs(answer: &Answer) -> BTreeMap<String, String> {
     lines.map(|path| (name(path), path.to_owned())).collect()
 }
 
-/// A machine may have tools of both families; the distribution decides, then what was used.
+/// A machine may have tools of several formats; the distribution decides, then what was used.
 pub(super) fn package_manager(
     answer: &Answer,
     os: &Os,
     programs: &BTreeMap<String, String>,
-) -> Option<PackageManager> {
-    let has = |name: &str| programs.contains_key(name);
-    let apt = (has("apt-get") && has("dpkg")).then_some(PackageManager::Apt);
-    let rpm = has("rpm").then(|| match (has("dnf"), has("yum")) {
-        (true, _) => PackageManager::Dnf,
-        (false, true) => PackageManager::Yum,
-        (false, false) => PackageManager::Rpm,
-    });
-    let debian = os.is_like(&["debian", "ubuntu"])
-        || !os.is_like(&["rhel", "fedora", "centos", "openEuler", "suse"])
-            && answer.has_path("/var/lib/dpkg/status");
-    if debian { apt.or(rpm) } else { rpm.or(apt) }
+) -> Option<&'static PackageManager> {
+    let is_usual = |format: &&PackageFormat| os.is_like(format.distributions);
+    let was_used =
+        |format: &&PackageFormat| format.database.is_none_or(|path| answer.has_path(path));
+    let mut formats = FORMATS.into_iter();
+    let format = formats
+        .clone()
+        .find(is_usual)
+        .or_else(|| formats.find(was_used));
+    let mut there: Vec<_> = PACKAGE_MANAGERS
+        .into_iter()
+        .filter(|one| one.is_there(programs))
+        .collect();
+    // Among equals the order stays.
+    there.sort_by_key(|one| Some(one.format) != format);
+    there.first().copied()
 }
 
 pub(super) fn shell(answer: &Answer) -> Option<Shell> {
@@ -88,15 +82,18 @@ pub(super) fn sysctls(answer: &Answer) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::{
+        facts::answer::with_sections,
+        package_manager::{APT, DNF, RPM, YUM},
+    };
 
-    fn manager(id: &str, installed: &[&str], paths: &str) -> Option<PackageManager> {
+    fn manager(id: &str, installed: &[&str], paths: &str) -> Option<&'static PackageManager> {
         let os = Os {
             id: Some(id.to_owned()),
             ..Os::default()
         };
         let programs = installed.iter().map(|name| format!("/usr/bin/{name}\n"));
-        let answer = of(&[
+        let answer = with_sections(&[
             ("programs", &programs.collect::<String>()),
             ("paths", paths),
         ]);
@@ -107,26 +104,23 @@ mod tests {
     fn the_distribution_decides_between_two_families() {
         let both = ["apt-get", "dpkg", "rpm", "dnf", "yum"];
         let dpkg = "/var/lib/dpkg/status\n";
-        assert_eq!(manager("debian", &both, ""), Some(PackageManager::Apt));
-        assert_eq!(manager("openEuler", &both, dpkg), Some(PackageManager::Dnf));
-        assert_eq!(manager("strange", &both, dpkg), Some(PackageManager::Apt));
-        assert_eq!(manager("strange", &both, ""), Some(PackageManager::Dnf));
-        assert_eq!(
-            manager("centos", &["rpm", "yum"], ""),
-            Some(PackageManager::Yum)
-        );
-        assert_eq!(manager("centos", &["rpm"], ""), Some(PackageManager::Rpm));
+        assert_eq!(manager("debian", &both, ""), Some(&APT));
+        assert_eq!(manager("openEuler", &both, dpkg), Some(&DNF));
+        assert_eq!(manager("strange", &both, dpkg), Some(&APT));
+        assert_eq!(manager("strange", &both, ""), Some(&DNF));
+        assert_eq!(manager("centos", &["rpm", "yum"], ""), Some(&YUM));
+        assert_eq!(manager("centos", &["rpm"], ""), Some(&RPM));
         assert_eq!(manager("debian", &["dpkg"], dpkg), None);
     }
 
     #[test]
     fn shells_and_settings() {
-        let shell = |path: &str| shell(&of(&[("values", &format!("sh {path}\n"))]));
+        let shell = |path: &str| shell(&with_sections(&[("values", &format!("sh {path}\n"))]));
         assert_eq!(shell("/usr/bin/dash"), Some(Shell::Dash));
         assert_eq!(shell("/bin/busybox"), Some(Shell::Busybox));
         assert_eq!(shell("/bin/mksh"), Some(Shell::Other("mksh".into())));
         assert_eq!(shell("/bin/sh"), None);
-        let answer = of(&[(
+        let answer = with_sections(&[(
             "sysctls",
             "/proc/sys/net/ipv4/ip_local_port_range:32768\t60999\n/proc/sys/x\n",
         )]);

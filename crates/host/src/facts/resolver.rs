@@ -57,13 +57,13 @@ fn after<'a>(line: &'a str, keys: &[&str]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn loopback_servers_and_what_stands_behind() {
         let own = "# nameserver 9.9.9.9\nnameserver 127.0.0.53\nsearch a.test\nsearch b.test c.test\noptions edns0\n";
         let upstream = "nameserver\t10.0.0.53\nnameserver fe80::1%eth0\nnameserver nobody\n";
-        let found = resolver(&of(&[
+        let found = resolver(&with_sections(&[
             ("resolv-conf", own),
             ("resolved-resolv-conf", upstream),
         ]))
@@ -78,6 +78,6 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(upstream, ["10.0.0.53", "fe80::1"]);
-        assert_eq!(resolver(&of(&[])), None);
+        assert_eq!(resolver(&with_sections(&[])), None);
     }
 }

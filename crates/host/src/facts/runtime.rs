@@ -9,23 +9,21 @@ use super::{answer::Answer, service::Unit};
 /// A container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum RuntimeKind {
-    /// containerd.
     Containerd,
     /// Docker's engine.
     Docker,
-    /// iSulad.
     Isulad,
     /// CRI-O.
     Crio,
-    /// Podman.
     Podman,
 }
 
 /// A container runtime on a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Runtime {
-    /// Which one.
     pub kind: RuntimeKind,
     /// Its program.
     pub path: String,
@@ -112,7 +110,7 @@ fn version(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn versions_are_found_in_what_programs_say() {
@@ -139,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_socket_alone_is_no_runtime() {
-        let answer = of(&[
+        let answer = with_sections(&[
             (
                 "paths",
                 "/run/docker.sock\n/run/containerd/containerd.sock\n",

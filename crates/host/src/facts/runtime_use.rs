@@ -16,10 +16,10 @@ pub const DOCKER_SETTINGS: &str = "/var/lib/hatchery/docker-settings";
 
 /// What docker and containerd were used for before a cluster came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct RuntimeUse {
     /// Whether it was written down when the cluster came. Otherwise it is what was seen just now.
     pub recorded: bool,
-    /// Docker.
     pub docker: DockerUse,
     /// Containers of containerd that run, whoever asked for them.
     pub containerd_containers: usize,
@@ -147,7 +147,7 @@ fn is_directory_line(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn what_was_found_is_read_again_as_it_was_written_down() {
@@ -155,7 +155,7 @@ mod tests {
                        docker flag $(id)\ncontainerd containers 1\ncontainerd directory root = \"/srv/c\"\n\
                        containerd directory root = \"/a'b\"\nsomething else\n";
         let settings = "{\n  \"data-root\": \"/srv/docker\"\n}\n";
-        let first = of(&[("runtime-use", section), ("docker-settings", settings)]);
+        let first = with_sections(&[("runtime-use", section), ("docker-settings", settings)]);
         let mut found = runtime_use(&first, None);
         assert!(!found.recorded && found.uses_docker() && found.uses_containerd());
         assert_eq!(found.docker.flags, ["--host"]);
@@ -171,14 +171,14 @@ mod tests {
         );
 
         let again = format!("before\n{}", found.lines());
-        let again = of(&[("runtime-use", &again), ("docker-settings", settings)]);
+        let again = with_sections(&[("runtime-use", &again), ("docker-settings", settings)]);
         found.recorded = true;
         assert_eq!(runtime_use(&again, None), found);
     }
 
     #[test]
     fn a_machine_that_serves_nobody_is_not_in_use() {
-        let found = runtime_use(&of(&[("runtime-use", "\n")]), None);
+        let found = runtime_use(&with_sections(&[("runtime-use", "\n")]), None);
         assert_eq!(found, RuntimeUse::default());
         assert!(!found.uses_docker() && !found.uses_containerd());
         assert_eq!(found.lines(), "");

@@ -67,12 +67,12 @@ pub(super) fn apparmor(answer: &Answer) -> Option<AppArmor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn what_is_and_what_is_asked_for() {
         let config = "# SELINUX= can take\nSELINUX=enforcing\nSELINUXTYPE=targeted\n";
-        let answer = of(&[
+        let answer = with_sections(&[
             ("paths", ""),
             ("values", "selinux-enforce 0\napparmor Y\n"),
             ("selinux-config", config),
@@ -82,10 +82,13 @@ mod tests {
         assert_eq!(found.configured, Some(SelinuxMode::Enforcing));
         assert_eq!(apparmor(&answer), Some(AppArmor::Enabled));
         assert_eq!(
-            selinux(&of(&[("paths", "")])).unwrap().mode,
+            selinux(&with_sections(&[("paths", "")])).unwrap().mode,
             SelinuxMode::Disabled
         );
-        assert_eq!(selinux(&of(&[])), None);
-        assert_eq!(apparmor(&of(&[("paths", "/sys/module/apparmor\n")])), None);
+        assert_eq!(selinux(&with_sections(&[])), None);
+        assert_eq!(
+            apparmor(&with_sections(&[("paths", "/sys/module/apparmor\n")])),
+            None
+        );
     }
 }

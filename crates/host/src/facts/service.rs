@@ -149,14 +149,14 @@ fn unit(properties: &BTreeMap<&str, &str>) -> Option<(String, Unit)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::answer::of;
+    use crate::facts::answer::with_sections;
 
     #[test]
     fn units_that_exist_are_listed() {
         let text = "Id=docker.service\nLoadState=not-found\nActiveState=inactive\nFragmentPath=\nUnitFileState=\n\n\
             Id=firewalld.service\nLoadState=loaded\nActiveState=active\nFragmentPath=/lib/firewalld.service\nUnitFileState=enabled\n\n\
             Id=ufw.service\nLoadState=masked\nActiveState=inactive\nFragmentPath=/dev/null\nUnitFileState=masked\n";
-        let units = units(&of(&[("units", text)])).unwrap();
+        let units = units(&with_sections(&[("units", text)])).unwrap();
         assert_eq!(
             units.keys().collect::<Vec<_>>(),
             ["firewalld.service", "ufw.service"]
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_systemd_that_hangs_is_no_lack_of_units() {
-        let answer = of(&[
+        let answer = with_sections(&[
             ("paths", "/run/systemd/system\n"),
             ("systemd", ""),
             ("units", ""),
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(units(&answer), None);
         assert!(!init(&answer).systemd.unwrap().answers);
         assert_eq!(
-            init(&of(&[("values", "init sh\n"), ("paths", "")])).systemd,
+            init(&with_sections(&[("values", "init sh\n"), ("paths", "")])).systemd,
             None
         );
     }
@@ -190,7 +190,7 @@ mod tests {
             ("219", 219),
         ] {
             let said = format!("Version={said}\nSystemState=degraded\n");
-            let answer = of(&[("paths", "/run/systemd/system\n"), ("systemd", &said)]);
+            let answer = with_sections(&[("paths", "/run/systemd/system\n"), ("systemd", &said)]);
             let systemd = init(&answer).systemd.unwrap();
             assert_eq!(systemd.version, Some(version));
             assert!(systemd.answers);

@@ -12,17 +12,14 @@ use crate::{
 
 /// Why a machine is not as it was to be.
 #[derive(Debug, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// It cannot be reached, or lets nobody do anything.
     #[snafu(display("{source}"))]
-    Transport {
-        /// Why.
-        source: transport::Error,
-    },
+    Transport { source: transport::Error },
     /// A step failed. What came before it is done and recorded; nothing after it was begun.
     #[snafu(display("{host}: {step} failed: {output}"))]
     Step {
-        /// The machine.
         host: String,
         /// Which step.
         step: String,
@@ -32,17 +29,15 @@ pub enum Error {
         report: Box<Report>,
     },
     /// A file is no longer the one that the task was made for, of which only the machine has the bytes. Nothing was done.
-    #[snafu(display("{host}: {step} changed on the machine while it was being looked at"))]
+    #[snafu(display("{host}: {step} changed on the machine during the check"))]
     Changed {
-        /// The machine.
         host: String,
         /// Which step.
         step: String,
     },
     /// It took too long. It may still be at it; the next run waits for that or ends it.
-    #[snafu(display("{host}: {step} was not done within {} s", after.as_secs()))]
+    #[snafu(display("{host}: {step} did not finish within {} s", after.as_secs()))]
     Deadline {
-        /// The machine.
         host: String,
         /// Which step.
         step: String,
@@ -52,7 +47,6 @@ pub enum Error {
     /// It serves another cluster.
     #[snafu(display("{host} is held by another cluster: {name} ({cluster})"))]
     Held {
-        /// The machine.
         host: String,
         /// The other's id.
         cluster: String,
@@ -62,34 +56,22 @@ pub enum Error {
     /// Another run is at work on it, and somebody listens to that one.
     #[snafu(display("{host} is being worked on by another run ({run})"))]
     Busy {
-        /// The machine.
         host: String,
         /// The other run.
         run: String,
     },
     /// A program is missing there.
     #[snafu(display("{host} has no program '{program}'"))]
-    Needs {
-        /// The machine.
-        host: String,
-        /// Which.
-        program: String,
-    },
+    Needs { host: String, program: String },
     /// It could not begin.
     #[snafu(display("{host}: {reason}"))]
-    Stopped {
-        /// The machine.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    Stopped { host: String, reason: String },
     /// The stream arrived, but its script did not begin: a full disk above all.
     #[snafu(display(
         "{host}: cannot unpack the task there{} ({exit}): {complaint}",
         if is_full(complaint) { ", no space left" } else { "" }
     ))]
     NotBegun {
-        /// The machine.
         host: String,
         /// How the command ended.
         exit: Exit,
@@ -98,16 +80,10 @@ pub enum Error {
     },
     /// The stream could not be made here.
     #[snafu(display("{host}: {source}"))]
-    Stream {
-        /// The machine.
-        host: String,
-        /// Why.
-        source: stream::Error,
-    },
+    Stream { host: String, source: stream::Error },
     /// Its answer is none.
-    #[snafu(display("{host} gives an answer that makes no sense: {text}"))]
+    #[snafu(display("{host} gave an invalid answer: {text}"))]
     Garbled {
-        /// The machine.
         host: String,
         /// The beginning of it.
         text: String,
@@ -115,33 +91,23 @@ pub enum Error {
     /// Its answer has no end, or none that is worth waiting for.
     #[snafu(display("{host} answers with more than {} MiB, or more lines than it can have resources", limit >> 20))]
     TooLong {
-        /// The machine.
         host: String,
         /// In bytes.
         limit: usize,
     },
     /// Its facts are none.
     #[snafu(display("{host}: {source}"))]
-    Facts {
-        /// The machine.
-        host: String,
-        /// Why.
-        source: facts::Error,
-    },
+    Facts { host: String, source: facts::Error },
     /// The script was ended from outside, again and again.
-    #[snafu(display("{host}: what was at work there was ended from outside during: {step}"))]
+    #[snafu(display("{host}: the script was killed during: {step}"))]
     Died {
-        /// The machine.
         host: String,
         /// Which step.
         step: String,
     },
     /// Every attempt was lost.
-    #[snafu(display("{host}: the connection was lost again and again"))]
-    Restless {
-        /// The machine.
-        host: String,
-    },
+    #[snafu(display("{host}: the connection was lost repeatedly"))]
+    Restless { host: String },
 }
 
 impl Error {
@@ -166,17 +132,17 @@ impl Error {
                 "free some space on the machine's disk, then run again: it continues where it stopped".into()
             }
             Self::Step { .. } => {
-                "put right what the machine complains of, then run again: it continues where it stopped".into()
+                "fix what the machine reports, then run again: it continues where it stopped".into()
             }
-            Self::Changed { .. } => "run the command again: it looks at the machine anew".into(),
+            Self::Changed { .. } => "run the command again: it checks the machine again".into(),
             Self::Deadline { .. } => {
-                "look what the machine is doing, then run again: it continues where it stopped".into()
+                "check what the machine is doing, then run again: it continues where it stopped".into()
             }
             Self::Held { name, cluster, .. } => format!(
                 "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
             ),
             Self::Died { .. } => {
-                "look whether the machine runs out of memory or somebody ends processes there, then run again".into()
+                "check whether the machine is out of memory or somebody kills processes there, then run again".into()
             }
             Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
             Self::Needs { program, .. } => match program.as_str() {
@@ -189,7 +155,7 @@ impl Error {
                 "a login script of the user may print to standard output; it must not when there is no terminal".into()
             }
             Self::TooLong { .. } => {
-                "look whether the machine is what it should be, and what its login shell prints".into()
+                "check that this is the right machine, and what its login shell prints".into()
             }
             Self::Stopped { .. } | Self::NotBegun { .. } | Self::Facts { .. } => return None,
         })

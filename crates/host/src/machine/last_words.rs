@@ -25,7 +25,7 @@ impl Machine {
 
 fn chosen(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
-    // Programs of Kubernetes begin such lines with a letter and the date.
+    // klog begins such lines with a letter and the date.
     let complains = |line: &&&str| {
         let bytes = line.as_bytes();
         matches!(bytes.first(), Some(b'E' | b'F')) && bytes.get(1).is_some_and(u8::is_ascii_digit)

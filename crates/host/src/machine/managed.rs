@@ -35,7 +35,7 @@ pub struct ManagedResource {
 /// The line behind which the facts begin.
 pub(crate) const END: &str = "managed-end\n";
 
-/// The largest certificate that is told; `prelude.sh` knows the number too.
+/// The largest certificate that is told; `prelude/managed.sh` knows the number too.
 const LONGEST_TEXT: usize = 16 * 1024;
 
 impl Managed {

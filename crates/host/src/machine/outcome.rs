@@ -8,6 +8,7 @@ use crate::{
 
 /// Something worth telling while a task is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Event<'a> {
     /// A step is being done.
     Step {
@@ -22,20 +23,11 @@ pub enum Event<'a> {
         text: &'a str,
     },
     /// Another run has the machine.
-    Waiting {
-        /// Which.
-        run: &'a str,
-    },
+    Waiting { run: &'a str },
     /// Another run, to which nobody listened any more, was ended.
-    Fenced {
-        /// Which.
-        run: &'a str,
-    },
+    Fenced { run: &'a str },
     /// The connection was lost and is being made again.
-    Lost {
-        /// Why.
-        reason: &'a str,
-    },
+    Lost { reason: &'a str },
 }
 
 /// How one operation went.
@@ -52,7 +44,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Vec<Self> {
+    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Vec<Self> {
         let mut outcomes = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {
             let Some(outcome) = outcomes.get_mut(step.operation) else {
@@ -98,7 +90,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    pub(super) fn of(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
+    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
         answer.end.as_ref()?;
         let mut differences = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {
@@ -121,10 +113,10 @@ impl Difference {
 
 /// Something that could not be put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Left {
     /// Kind and name.
     pub resource: String,
-    /// Why.
     pub reason: String,
 }
 

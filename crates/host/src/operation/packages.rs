@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::values::ValueError;
-use crate::content::Content;
+use crate::{content::Content, package_format::FORMATS};
 
 /// The name of a package as the machine's package manager knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,24 +48,16 @@ pub struct PackageFile {
 }
 
 impl PackageFile {
-    /// Reads name and version from the name of a `.deb` (`NAME_VERSION_ARCH.deb`) or `.rpm`
-    /// (`NAME-VERSION-RELEASE.ARCH.rpm`).
+    /// Reads name and version from the name of a package's file, such as `NAME_VERSION_ARCH.deb` or
+    /// `NAME-VERSION-RELEASE.ARCH.rpm`.
     pub fn new(file_name: &str, content: Content) -> Result<Self, ValueError> {
         let wrong = || ValueError::new("name of a .deb or .rpm file", file_name);
-        let (name, version) = if let Some(stem) = file_name.strip_suffix(".deb") {
-            let (stem, _arch) = stem.rsplit_once('_').ok_or_else(wrong)?;
-            let (name, version) = stem.rsplit_once('_').ok_or_else(wrong)?;
-            // A file name cannot carry the colon of an epoch, which is written as %3a; a Debian package's own
-            // name has no underscore, but the file may bear the name of another distribution.
-            (name.replace('_', "-"), version.replace("%3a", ":"))
-        } else if let Some(stem) = file_name.strip_suffix(".rpm") {
-            let (stem, _arch) = stem.rsplit_once('.').ok_or_else(wrong)?;
-            let (rest, release) = stem.rsplit_once('-').ok_or_else(wrong)?;
-            let (name, version) = rest.rsplit_once('-').ok_or_else(wrong)?;
-            (name.to_owned(), format!("{version}-{release}"))
-        } else {
-            return Err(wrong());
-        };
+        let (stem, ending) = file_name.rsplit_once('.').ok_or_else(wrong)?;
+        let (name, version) = FORMATS
+            .iter()
+            .find(|format| format.name == ending)
+            .and_then(|format| (format.split_name)(stem))
+            .ok_or_else(wrong)?;
         let plain = version
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"+-._~:^".contains(&b));

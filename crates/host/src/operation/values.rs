@@ -6,7 +6,7 @@ use snafu::Snafu;
 
 /// A value that no tool on a machine would take, or that would mean something else to it.
 #[derive(Debug, PartialEq, Eq, Snafu)]
-#[snafu(display("{value:?} is no {what}"))]
+#[snafu(display("{value:?} is not a valid {what}"))]
 pub struct ValueError {
     what: &'static str,
     value: String,
@@ -52,7 +52,7 @@ impl fmt::Display for Mode {
 pub struct UnitName(String);
 
 impl UnitName {
-    /// Such as `kubelet.service`.
+    /// Such as `sshd.service`.
     pub fn new(name: impl Into<String>) -> Result<Self, ValueError> {
         let name = name.into();
         let suffixes = [

@@ -41,7 +41,7 @@ pub(super) struct Conversation<'a> {
     answered: bool,
 }
 
-enum Heard {
+enum Received {
     Output(usize),
     Errors(usize),
     Quiet,
@@ -86,15 +86,15 @@ impl<'a> Conversation<'a> {
                 return Err(self.ended("more words than anyone reads").into());
             }
             match self.listen(errors_end).await {
-                Heard::Quiet => self.consider_foreign_question().await?,
-                Heard::Errors(0) => errors_end = true,
-                Heard::Output(0) => return Err(self.last_words(errors_end).await),
-                Heard::Output(_) | Heard::Errors(_) => {}
+                Received::Quiet => self.consider_foreign_question().await?,
+                Received::Errors(0) => errors_end = true,
+                Received::Output(0) => return Err(self.last_words(errors_end).await),
+                Received::Output(_) | Received::Errors(_) => {}
             }
         }
     }
 
-    async fn listen(&mut self, errors_end: bool) -> Heard {
+    async fn listen(&mut self, errors_end: bool) -> Received {
         let question = self.foreign_question().is_some();
         let until = Instant::now() + QUIET;
         let quiet = async {
@@ -106,12 +106,12 @@ impl<'a> Conversation<'a> {
         tokio::select! {
             biased;
             count = more(&mut self.running.errors, &mut self.errors), if !errors_end => {
-                Heard::Errors(count.unwrap_or(0))
+                Received::Errors(count.unwrap_or(0))
             }
             count = more(&mut self.running.output, &mut self.output) => {
-                Heard::Output(count.unwrap_or(0))
+                Received::Output(count.unwrap_or(0))
             }
-            () = quiet => Heard::Quiet,
+            () = quiet => Received::Quiet,
         }
     }
 

@@ -6,12 +6,13 @@ use snafu::Snafu;
 
 /// Why a script could not be begun as root.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Refusal {
     /// sudo wants a password and there is none.
     #[snafu(display("sudo asks for a password, and none is known"))]
     NeedsPassword,
-    /// sudo does not take the password.
-    #[snafu(display("sudo does not take the password"))]
+    /// sudo rejected the password.
+    #[snafu(display("sudo rejected the password"))]
     WrongPassword,
     /// The password cannot be typed.
     #[snafu(display("sudo's password holds a line break"))]
@@ -28,15 +29,12 @@ pub enum Refusal {
         /// sudo's words.
         said: String,
     },
-    /// There is no sudo.
+    /// sudo is not installed.
     #[snafu(display("there is no sudo for the login user"))]
     NoSudo,
-    /// sudo asks for something that is no password.
-    #[snafu(display("sudo asks for something else than a password: '{question}'"))]
-    OtherQuestion {
-        /// Its question.
-        question: String,
-    },
+    /// sudo asks for something other than the password.
+    #[snafu(display("sudo asks for something other than a password: '{question}'"))]
+    OtherQuestion { question: String },
     /// Neither let in nor refused.
     #[snafu(display("sudo neither let us in nor refused within {} s", after.as_secs()))]
     Silent {
@@ -53,16 +51,10 @@ pub enum Refusal {
     },
     /// The script cannot be told to every shell.
     #[snafu(display("a script must not hold {character:?}, which shells understand differently"))]
-    Script {
-        /// The character.
-        character: char,
-    },
-    /// There is no randomness.
+    Script { character: char },
+    /// The random source of the control machine failed.
     #[snafu(display("cannot read /dev/urandom: {reason}"))]
-    NoNonce {
-        /// Why.
-        reason: String,
-    },
+    NoNonce { reason: String },
 }
 
 impl Refusal {

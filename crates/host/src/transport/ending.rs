@@ -41,7 +41,10 @@ impl Ending {
             let _ = trigger.send(reason.into());
         }
     }
+}
 
+#[cfg(any(feature = "local", feature = "memory"))]
+impl Ending {
     pub(super) fn has_come(&self) -> bool {
         let trigger = self.trigger.lock().unwrap_or_else(PoisonError::into_inner);
         trigger.is_none()

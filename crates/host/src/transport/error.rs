@@ -10,42 +10,29 @@ use crate::privilege::Refusal;
 /// Why a machine could not be reached or used. Names the machine and the step.
 #[derive(Clone, Debug, Snafu)]
 #[snafu(visibility(pub(super)))]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
     /// There is no connection.
     #[snafu(display("cannot reach {host} at {address}: {reason}"))]
     Unreachable {
-        /// The machine.
         host: String,
         /// Where it should be.
         address: String,
-        /// Why.
         reason: Unreachable,
     },
     /// A connection, but no SSH.
     #[snafu(display("cannot begin SSH with {host}: {reason}"))]
-    Handshake {
-        /// The machine.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    Handshake { host: String, reason: String },
     /// The machine shows a host key that it should not have. Nothing secret was sent.
     #[snafu(display("the host key of {host} is not trusted: {source}"))]
     HostKey {
-        /// The machine.
         host: String,
-        /// Why.
         #[snafu(source(from(Mismatch, Box::new)))]
         source: Box<Mismatch>,
     },
     /// A private key cannot be used, and there is no other way in.
     #[snafu(display("cannot log in to {host}: {source}"))]
-    Key {
-        /// The machine.
-        host: String,
-        /// Why.
-        source: KeyError,
-    },
+    Key { host: String, source: KeyError },
     /// Nobody is let in.
     #[snafu(display(
         "{host} does not let {user} in: tried {}; it offers {}",
@@ -53,7 +40,6 @@ pub enum Error {
         list(offered)
     ))]
     Authentication {
-        /// The machine.
         host: String,
         /// The login user.
         user: String,
@@ -65,7 +51,6 @@ pub enum Error {
     /// A step took too long.
     #[snafu(display("{host} did not answer within {} s: {step}", after.as_secs()))]
     Deadline {
-        /// The machine.
         host: String,
         /// What was waited for.
         step: &'static str,
@@ -73,52 +58,33 @@ pub enum Error {
         after: Duration,
     },
     /// A machine on the way failed.
-    #[snafu(display("cannot get to {host} through {bastion}: {source}"))]
+    #[snafu(display("cannot reach {host} through {bastion}: {source}"))]
     Bastion {
-        /// The machine.
         host: String,
         /// The machine on the way.
         bastion: String,
-        /// Why.
         #[snafu(source(from(Error, Box::new)))]
         source: Box<Error>,
     },
     /// The connection was there and is no more. What was being done may be done or not.
     #[snafu(display("lost the connection to {host}: {reason}"))]
-    Lost {
-        /// The machine.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    Lost { host: String, reason: String },
     /// The machine takes no further command on this connection.
-    #[snafu(display("{host} refuses to begin a command: {reason}"))]
-    ChannelRefused {
-        /// The machine.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    #[snafu(display("{host} refuses to run a command: {reason}"))]
+    ChannelRefused { host: String, reason: String },
     /// The machine opens no stream to that address.
     #[snafu(display("{host} opens no stream to {to}: {reason}"))]
     ForwardRefused {
-        /// The machine.
         host: String,
         /// The address, as the machine sees it.
         to: String,
-        /// Why.
         reason: String,
         /// Whether it forbids all such streams.
         forbidden: bool,
     },
     /// A process could not be started on the machine that we run on.
     #[snafu(display("cannot start a process on {host}: {reason}"))]
-    Spawn {
-        /// The machine.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    Spawn { host: String, reason: String },
     /// A command prints more than anybody should answer.
     #[snafu(display("an answer of more than {} MiB", limit >> 20))]
     TooLong {
@@ -127,12 +93,7 @@ pub enum Error {
     },
     /// We may not become root there.
     #[snafu(display("cannot become root on {host}: {source}"))]
-    Privilege {
-        /// The machine.
-        host: String,
-        /// Why.
-        source: Refusal,
-    },
+    Privilege { host: String, source: Refusal },
 }
 
 impl Error {
@@ -211,7 +172,7 @@ fn list(words: &[String]) -> String {
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// The name is no address.
+    /// The name does not resolve to an address.
     Name(String),
     /// Nothing listens there.
     Refused,
@@ -225,7 +186,7 @@ pub enum Unreachable {
 
 impl Unreachable {
     /// From what the system said.
-    pub(super) fn of(error: &io::Error) -> Self {
+    pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::NoRoute,

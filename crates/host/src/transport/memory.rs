@@ -8,9 +8,9 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use std::{sync::Arc, time::Duration};
 //! use hatchery_host::{machine::Machine, path::Word, privilege::Privilege, script::Identity};
-//! use hatchery_host::transport::memory::{Memory, Sheet};
+//! use hatchery_host::transport::memory::{Memory, MachineFacts};
 //!
-//! let memory = Memory::new("m1").with_facts(Sheet::debian().with_machine("aarch64"));
+//! let memory = Memory::new("m1").with_facts(MachineFacts::debian().with_machine("aarch64"));
 //! let word = |text| Word::new(text).unwrap();
 //! let identity = Identity { cluster: word("c1"), cluster_name: word("one") };
 //! let machine = Machine::new(Arc::new(memory.clone()), Privilege::Root, identity);
@@ -28,28 +28,28 @@ use std::{
 
 use tokio::sync::Notify;
 
-mod book;
+mod change;
 mod connection;
-mod deed;
+mod failure;
 mod incoming;
 mod lock;
 mod login;
 mod look;
+mod machine_facts;
+mod record_store;
+mod request;
 mod run;
 mod session;
-mod sheet;
 mod state;
 mod tree;
-mod trouble;
 mod undo;
-mod wish;
 mod world;
 
 pub use self::{
+    failure::{At, Failure},
     login::Login,
-    sheet::Sheet,
+    machine_facts::MachineFacts,
     state::Log,
-    trouble::{At, Trouble},
 };
 
 use self::{
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// A fresh machine that is called so, with the facts of [`Sheet::debian`].
+    /// A fresh machine that is called so, with the facts of [`MachineFacts::debian`].
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let shared = Shared {
@@ -96,8 +96,8 @@ impl Memory {
 
     /// With other facts. Its name and `/etc/hosts` stay its own.
     #[must_use]
-    pub fn with_facts(self, sheet: Sheet) -> Self {
-        self.shared.lock().tell(Arc::new(sheet));
+    pub fn with_facts(self, facts: MachineFacts) -> Self {
+        self.shared.lock().set_facts(Arc::new(facts));
         self
     }
 
@@ -216,21 +216,21 @@ impl Memory {
     }
 
     /// Makes something go wrong from now on.
-    pub fn trouble(&self, trouble: Trouble) {
+    pub fn inject(&self, failure: Failure) {
         let mut state = self.shared.lock();
-        if let Trouble::Busy { run } = &trouble {
-            state.book.begun = true;
+        if let Failure::Busy { run } = &failure {
+            state.store.begun = true;
             state.holder = Some(Holder::new(run, None));
         }
-        state.troubles.push(trouble);
+        state.failures.push(failure);
     }
 
     /// Nothing goes wrong any more, and no other run is at work.
     pub fn heal(&self) {
         {
             let mut state = self.shared.lock();
-            for trouble in std::mem::take(&mut state.troubles) {
-                if let Trouble::Busy { run } = trouble {
+            for failure in std::mem::take(&mut state.failures) {
+                if let Failure::Busy { run } = failure {
                     state.holder.take_if(|holder| holder.run == run);
                 }
             }
@@ -240,9 +240,9 @@ impl Memory {
 
     /// Another cluster has it, by id and name.
     pub fn hold_for(&self, cluster: &str, name: &str) {
-        let book = &mut self.shared.lock().book;
-        book.begun = true;
-        book.cluster = Some((cluster.into(), name.into()));
+        let store = &mut self.shared.lock().store;
+        store.begun = true;
+        store.cluster = Some((cluster.into(), name.into()));
     }
 
     /// Somebody else writes a file; the directory has to be there.
@@ -310,7 +310,7 @@ impl Memory {
     /// Whether it is as it was at first, and nothing of Hatchery is there.
     pub fn is_untouched(&self) -> bool {
         let state = self.shared.lock();
-        !state.book.begun && state.world == state.first
+        !state.store.begun && state.world == state.first
     }
 
     /// What it was asked so far.
@@ -329,9 +329,9 @@ impl Shared {
         &self,
         number: Option<usize>,
         title: &str,
-        moment: trouble::Moment,
-    ) -> Option<trouble::Happening> {
-        trouble::happening(&mut self.lock().troubles, number, title, moment)
+        moment: failure::Moment,
+    ) -> Option<failure::Happening> {
+        failure::happening(&mut self.lock().failures, number, title, moment)
     }
 
     /// Every connection is gone, and so is every run.

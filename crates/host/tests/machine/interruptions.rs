@@ -257,13 +257,13 @@ async fn an_orphan_is_fenced_off() {
     assert!(
         error
             .to_string()
-            .contains("step hang was not done within 3 s"),
+            .contains("step hang did not finish within 3 s"),
         "{error}"
     );
 
     // As long as its connection lives it is somebody's, and the machine is busy.
     let mut second = bench.machine(0);
-    second.patience = Duration::from_secs(1);
+    second.lock_timeout = Duration::from_secs(1);
     let other = work::two_hundred(System::Debian, "first").await;
     let error = second.apply(&other, &|_| ()).await.unwrap_err();
     assert!(

@@ -65,17 +65,17 @@ async fn a_file_that_became_another_fails_the_task_before_anything_is_done() {
         .unwrap();
     let told = memory.resources();
     let told = told.iter().find(|found| found.name == KEY).unwrap();
-    let wish = task(
+    let wanted = task(
         "role",
         vec![file("/etc/ours/other", "x"), as_it_is(told, 0o600)],
     );
     memory.write(KEY, *b"SECRET").unwrap();
     let before = memory.paths();
-    let error = machine.apply(&wish, &quiet).await.unwrap_err();
+    let error = machine.apply(&wanted, &quiet).await.unwrap_err();
     assert!(matches!(error, Error::Changed { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
-        "m1: file /etc/ours/leaf.key changed on the machine while it was being looked at"
+        "m1: file /etc/ours/leaf.key changed on the machine during the check"
     );
     assert!(error.remedy().unwrap().starts_with("run the command again"));
     assert_eq!(memory.paths(), before);

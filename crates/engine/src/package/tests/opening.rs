@@ -73,7 +73,7 @@ fn what_is_kept_is_private_and_distrusted() {
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;
     let text = String::from_utf8(good.clone()).unwrap();
-    let newer = text.replacen("survey 1", "survey 2", 1).into_bytes();
+    let newer = text.replacen("scan 1", "scan 2", 1).into_bytes();
     for bad in [half, flipped, newer, vec![0xff; 100], Vec::new()] {
         fs::write(record, bad).unwrap();
         place.open(&cluster).unwrap();

@@ -115,7 +115,7 @@ fn programs_and_package_managers() {
         f.package_manager = None;
     });
     finds(brings, Bad, "package-manager", "neither dnf nor yum", |f| {
-        f.package_manager = Some(PackageManager::Rpm);
+        f.package_manager = Some(&hatchery_host::package_manager::RPM);
     });
 }
 
@@ -183,7 +183,7 @@ fn a_cluster_that_eggo_made_is_refused_with_the_ways_out() {
     let has = |names: &'static [&'static str]| {
         move |f: &mut Facts| {
             let path = |name: &&str| format!("/etc/kubernetes/{name}");
-            f.kubernetes.configuration = names.iter().map(path).collect();
+            f.entries = names.iter().map(path).collect();
         }
     };
     let of_eggo: [&'static [&'static str]; 3] = [
@@ -245,10 +245,13 @@ fn traces_of_others() {
     };
     let active = unit.clone();
     finds("", Bad, "kubernetes", "kubelet.service", move |f| {
-        f.kubernetes.units.insert("kubelet.service".into(), active);
+        f.units
+            .as_mut()
+            .unwrap()
+            .insert("kubelet.service".into(), active);
     });
     finds("", Bad, "etcd-data", "/var/lib/etcd", |f| {
-        f.kubernetes.data = vec!["/var/lib/etcd".into()];
+        f.entries = vec!["/var/lib/etcd/member".into()];
     });
     finds(
         "",
@@ -256,7 +259,7 @@ fn traces_of_others() {
         "kubernetes",
         "/etc/kubernetes/d, /etc/kubernetes/e and 2 more",
         |f| {
-            f.kubernetes.configuration = ["a", "b", "c", "d", "e", "f", "g"]
+            f.entries = ["a", "b", "c", "d", "e", "f", "g"]
                 .map(|name| format!("/etc/kubernetes/{name}"))
                 .into();
         },

@@ -291,3 +291,35 @@ fn removal_is_noted_where_machines_are_claimed_and_ends_with_making() {
     record.begin(&versions("1.37.1", None));
     assert!(!record.removing);
 }
+
+/// It is going to live in a Secret, which holds a megabyte.
+#[tokio::test]
+async fn that_of_a_thousand_machines_stays_small() {
+    let host = |number: usize| {
+        format!(
+            "{{name: worker-{number:04}.rack-{:02}.example, ip: 10.20.{}.{}, port: 22022}}",
+            number % 40,
+            number / 250,
+            number % 250 + 1
+        )
+    };
+    let hosts: Vec<_> = (0..1000).map(host).collect();
+    let text = format!(
+        "cluster-id: demo\nusername: operations-team\nnetwork: {{podcidr: 10.128.0.0/12}}\n\
+         masters: [{{name: m0, ip: 10.9.9.9}}]\nworkers: [{}]\n",
+        hosts.join(", ")
+    );
+    let reading = hatchery_spec::read(hatchery_spec::Input::private("x", text.as_bytes()));
+    let said = reading.diagnostics.render(false);
+    let cluster = reading.cluster.unwrap_or_else(|| panic!("{said}"));
+    let place = Place::new();
+    let store = place.directory();
+    let mut record = Record::new(&cluster.id, now()).unwrap();
+    record.claim(cluster.machines());
+    record.keep(&store).await.unwrap();
+    let kept = store.read(Key::CLUSTER).await.unwrap().unwrap();
+    let size = kept.bytes.expose_secret().len();
+    assert!(size < 512 * 1024, "{size}");
+    let found = Record::find(&store, &cluster.id).await.unwrap().unwrap();
+    assert_eq!(found.claims().len(), 1001);
+}

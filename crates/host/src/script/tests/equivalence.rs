@@ -83,7 +83,7 @@ impl Twins {
         match act {
             Act::Apply(owner, operations) => {
                 let task = task(owner, operations.clone());
-                let list = List::of(&task);
+                let list = List::for_task(&task);
                 let text = |verb| self.with_setting(|setting| list.script(setting, &task, verb));
                 same(
                     &self.place.look(&task),
@@ -163,7 +163,7 @@ impl Twins {
             },
             run: &word("run"),
             root: "",
-            patience: Duration::from_secs(5),
+            lock_timeout: Duration::from_secs(5),
             verify: false,
         })
     }

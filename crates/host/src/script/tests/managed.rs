@@ -156,20 +156,20 @@ fn a_known_file_is_left_gets_its_mode_or_is_asked_for() {
         let before = place.snapshot();
         let at = place.root().join("etc/leaf.key");
         place.apply(&task("role", vec![file("/etc/leaf.key", "secret", 0o600)]));
-        let wish = task("role", vec![known("/etc/leaf.key", "secret", 0o600)]);
-        let answer = place.apply(&wish);
+        let wanted = task("role", vec![known("/etc/leaf.key", "secret", 0o600)]);
+        let answer = place.apply(&wanted);
         assert_eq!(answer.end.as_deref(), Some("ok"), "{shell:?} {answer:?}");
         assert!(steps(&answer).is_empty(), "{shell:?} {answer:?}");
 
         fs::set_permissions(&at, fs::Permissions::from_mode(0o666)).unwrap();
-        let answer = place.apply(&wish);
+        let answer = place.apply(&wanted);
         assert_eq!(answer.end.as_deref(), Some("ok"), "{shell:?} {answer:?}");
         let mode = fs::metadata(&at).unwrap().permissions().mode() & 0o7777;
         assert_eq!((mode, &fs::read(&at).unwrap()[..]), (0o600, &b"secret"[..]));
         assert_eq!(told(&place, "/etc/leaf.key").put, hash("secret"));
 
         fs::write(&at, "SECRET").unwrap();
-        let answer = place.apply(&wish);
+        let answer = place.apply(&wanted);
         assert_eq!(answer.end.as_deref(), Some("wanting"), "{shell:?}");
         assert!(matches!(steps(&answer)[..], [Line::Wanting(_)]));
         assert_eq!(fs::read(&at).unwrap(), b"SECRET");

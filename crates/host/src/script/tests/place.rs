@@ -241,7 +241,7 @@ impl Place {
         let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
         if contents {
             fs::create_dir(stage.join("f")).unwrap();
-            for (number, step) in List::of(task).steps.iter().enumerate() {
+            for (number, step) in List::for_task(task).steps.iter().enumerate() {
                 let Some(payload) = &step.payload else {
                     continue;
                 };
@@ -298,7 +298,7 @@ impl Place {
     }
 
     fn script(&self, task: &Task, verb: &str) -> String {
-        self.with_setting(|setting| List::of(task).script(setting, task, verb))
+        self.with_setting(|setting| List::for_task(task).script(setting, task, verb))
     }
 
     fn with_setting<T>(&self, use_it: impl FnOnce(&Setting<'_>) -> T) -> T {
@@ -310,7 +310,7 @@ impl Place {
             },
             run: &Word::new(run).unwrap(),
             root: self.root().to_str().unwrap(),
-            patience: Duration::from_secs(5),
+            lock_timeout: Duration::from_secs(5),
             verify: false,
         })
     }
@@ -340,7 +340,7 @@ impl Place {
         }
         let mut text = text.replacen("/usr/local/sbin:", &format!("{path}/usr/local/sbin:"), 1);
         if self.rpm {
-            text = text.replacen("command -v dpkg-query", "false", 1);
+            text = text.replacen("='deb:dpkg-query ", "='", 1);
         }
         let file = work.path().join("run");
         let before = if limit.is_some() { ONE_BY_ONE } else { "" };

@@ -223,6 +223,23 @@ fn a_transaction_of_an_older_release_claims_all_that_is_new() {
     }
 }
 
+/// The run that removed the packages died before it had cleared away what was unpacked of others.
+#[test]
+fn what_was_unpacked_goes_when_no_package_is_left() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        let owned = task("role", vec![file("/etc/ours.conf", "ours\n", 0o644)]);
+        assert_eq!(place.apply(&owned).end.as_deref(), Some("ok"));
+        fs::write(place.root().join("usr/unpacked"), "unpacked").unwrap();
+        let leftovers = place.root().join("var/lib/hatchery/leftovers");
+        fs::write(leftovers, "/usr/unpacked\n").unwrap();
+        let undone = place.undo(&[]);
+        assert_eq!(undone.end.as_deref(), Some("ok"), "{shell:?}: {undone:?}");
+        assert_same(&place.snapshot(), &before, &format!("{shell:?}"));
+    }
+}
+
 fn from_file(name: &str) -> Operation {
     let content = Content::bytes(b"crictl 1-1\n".to_vec());
     let file = PackageFile::new(name, content).unwrap();

@@ -4,8 +4,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as
 
 /// Who logs in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Login {
-    /// root.
     #[default]
     Root,
     /// A user who may become root by sudo.

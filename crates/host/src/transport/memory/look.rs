@@ -2,23 +2,23 @@
 //! script, or nothing.
 
 use super::{
-    book::Book,
+    record_store::RecordStore,
+    request::{Step, What},
     tree::{Looks, Node},
-    wish::{Step, What},
     world::World,
 };
 use crate::content::Hash;
 
 /// One reason for each step; an empty one asks for nothing.
-pub(super) fn look(world: &World, book: &Book, steps: &[Step]) -> Vec<String> {
+pub(super) fn look(world: &World, store: &RecordStore, steps: &[Step]) -> Vec<String> {
     let mut needs: Vec<String> = Vec::with_capacity(steps.len());
     for step in steps {
-        needs.push(need(world, book, step, &needs));
+        needs.push(need(world, store, step, &needs));
     }
     needs
 }
 
-fn need(world: &World, book: &Book, step: &Step, before: &[String]) -> String {
+fn need(world: &World, store: &RecordStore, step: &Step, before: &[String]) -> String {
     let unless = |so: bool, reason: &str| if so { String::new() } else { reason.to_owned() };
     match &step.what {
         What::Parent { path } => match world.files.at(path) {
@@ -30,8 +30,8 @@ fn need(world: &World, book: &Book, step: &Step, before: &[String]) -> String {
         What::Directory { path, looks, ours } => match world.files.at(path) {
             None => "absent".into(),
             Some(Node::Directory(found)) if found != looks => found.told(),
-            Some(Node::Directory(_)) if *ours && book.made_for_another(&step.key) => "ours".into(),
-            Some(Node::Directory(_)) => unless(!ours || book.knows(&step.key), "unrecorded"),
+            Some(Node::Directory(_)) if *ours && store.made_for_another(&step.key) => "ours".into(),
+            Some(Node::Directory(_)) => unless(!ours || store.knows(&step.key), "unrecorded"),
             Some(Node::File(..) | Node::Link(_)) => "not-a-directory".into(),
         },
         What::File {
@@ -63,7 +63,7 @@ fn need(world: &World, book: &Book, step: &Step, before: &[String]) -> String {
             if running.is_some_and(|running| running != state.active) {
                 reasons.push(state.active_word());
             }
-            if book.pending.contains(&step.key) {
+            if store.pending.contains(&step.key) {
                 reasons.push("pending");
             }
             if triggers
@@ -113,15 +113,18 @@ fn need(world: &World, book: &Book, step: &Step, before: &[String]) -> String {
         What::Package { name, version, .. } => match (world.packages.get(name), version) {
             (None, _) => "absent".into(),
             (Some(found), Some(version)) => {
-                unless(found == version || !book.knows(&step.key), "version")
+                unless(found == version || !store.knows(&step.key), "version")
             }
             (Some(_), None) => String::new(),
         },
-        What::Image { store, references } => {
+        What::Image {
+            runtime,
+            references,
+        } => {
             let lacking = |reference: &&String| {
                 !world
                     .images
-                    .contains(&(store.clone(), (*reference).clone()))
+                    .contains(&(runtime.clone(), (*reference).clone()))
             };
             let lacking: Vec<_> = references
                 .iter()

@@ -5,15 +5,15 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    book::Book,
-    deed,
+    change,
+    failure::{Happening, Moment},
     incoming::Content,
     lock::{Holder, Taken},
     look::look,
+    record_store::RecordStore,
+    request::{Call, Released, Request},
     session::{Session, Stop},
-    trouble::{Happening, Moment},
     undo::{self, Restored},
-    wish::{Call, Released, Wish},
 };
 
 /// The script is no more, and nobody hears of it.
@@ -21,24 +21,28 @@ struct Gone;
 
 impl Session {
     /// What needs the machine for itself.
-    pub(super) async fn locked(&mut self, wish: &Wish, contents: BTreeMap<usize, Content>) -> Stop {
-        let holder = Holder::new(&wish.run, Some(self.connection.clone()));
+    pub(super) async fn locked(
+        &mut self,
+        request: &Request,
+        contents: BTreeMap<usize, Content>,
+    ) -> Stop {
+        let holder = Holder::new(&request.run, Some(self.connection.clone()));
         let killed = holder.killed.clone();
-        if !self.take_lock(holder, wish.patience).await {
+        if !self.take_lock(holder, request.lock_timeout).await {
             return self.end("failed").await;
         }
         let stop = tokio::select! {
             biased;
             _ = killed.comes() => Stop::Gone,
-            stop = self.hold(wish, contents) => stop,
+            stop = self.hold(request, contents) => stop,
         };
-        self.machine.release(&wish.run);
+        self.machine.release(&request.run);
         stop
     }
 
     /// Waits for another run, and ends one to which nobody listens any more.
-    async fn take_lock(&mut self, holder: Holder, patience: u64) -> bool {
-        let until = Instant::now() + Duration::from_secs(patience);
+    async fn take_lock(&mut self, holder: Holder, lock_timeout: u64) -> bool {
+        let until = Instant::now() + Duration::from_secs(lock_timeout);
         let Taken::ByOther(other) = self.machine.take(&holder) else {
             return true;
         };
@@ -66,19 +70,19 @@ impl Session {
         }
     }
 
-    async fn hold(&mut self, wish: &Wish, contents: BTreeMap<usize, Content>) -> Stop {
-        self.machine.lock().book.report = Some((wish.run.clone(), String::new()));
+    async fn hold(&mut self, request: &Request, contents: BTreeMap<usize, Content>) -> Stop {
+        self.machine.lock().store.report = Some((request.run.clone(), String::new()));
         self.reporting = true;
-        self.say(&format!("hatchery 1 {}", wish.run)).await;
+        self.say(&format!("hatchery 1 {}", request.run)).await;
         let held = {
             let mut state = self.machine.lock();
-            match &state.book.cluster {
-                Some((id, name)) if *id != wish.cluster => Some(format!("held {id} {name}")),
+            match &state.store.cluster {
+                Some((id, name)) if *id != request.cluster => Some(format!("held {id} {name}")),
                 Some(_) => None,
                 None => {
-                    if wish.call == Call::Apply {
-                        state.book.cluster =
-                            Some((wish.cluster.clone(), wish.cluster_name.clone()));
+                    if request.call == Call::Apply {
+                        state.store.cluster =
+                            Some((request.cluster.clone(), request.cluster_name.clone()));
                     }
                     None
                 }
@@ -88,21 +92,21 @@ impl Session {
             self.say(&held).await;
             return self.end("failed").await;
         }
-        match &wish.call {
+        match &request.call {
             Call::Undo(released) => self.undo(released).await,
-            _ => self.apply(wish, contents).await,
+            _ => self.apply(request, contents).await,
         }
     }
 
-    async fn apply(&mut self, wish: &Wish, mut contents: BTreeMap<usize, Content>) -> Stop {
+    async fn apply(&mut self, request: &Request, mut contents: BTreeMap<usize, Content>) -> Stop {
         let needs = {
             let state = self.machine.lock();
-            look(&state.world, &state.book, &wish.steps)
+            look(&state.world, &state.store, &request.steps)
         };
         let needed = |number: &usize| !needs[*number].is_empty();
         let mut wanting = false;
         for number in (0..needs.len()).filter(needed) {
-            if deed::wants_content(&wish.steps[number], &needs[number])
+            if change::wants_content(&request.steps[number], &needs[number])
                 && !contents.contains_key(&number)
             {
                 self.say(&format!("wanting {number}")).await;
@@ -112,16 +116,16 @@ impl Session {
         if wanting {
             return self.end("wanting").await;
         }
-        let recorded = self.machine.lock().record(wish, &needs);
+        let recorded = self.machine.lock().record(request, &needs);
         if let Err((number, why)) = recorded {
-            self.machine.lock().book.forget_after(None);
+            self.machine.lock().store.forget_after(None);
             return self.fail(number, &why).await;
         }
         for number in (0..needs.len()).filter(|number| !needed(number)) {
             self.say(&format!("unchanged {number}")).await;
         }
         for number in (0..needs.len()).filter(needed) {
-            let step = &wish.steps[number];
+            let step = &request.steps[number];
             let title = step.title();
             if self
                 .meets(Some(number), &title, Moment::Before)
@@ -134,23 +138,23 @@ impl Session {
             match self.meets(Some(number), &title, Moment::Begun).await {
                 Err(Gone) => return Stop::Gone,
                 Ok(Some(output)) => {
-                    self.machine.lock().book.forget_after(Some(number));
+                    self.machine.lock().store.forget_after(Some(number));
                     return self.fail(number, &output).await;
                 }
                 Ok(None) => {}
             }
             let changed = {
                 let state = &mut *self.machine.lock();
-                deed::change(
+                change::apply(
                     &mut state.world,
-                    &mut state.book,
+                    &mut state.store,
                     step,
-                    &wish.owner,
+                    &request.owner,
                     contents.remove(&number),
                 )
             };
             if let Err(why) = changed {
-                self.machine.lock().book.forget_after(Some(number));
+                self.machine.lock().store.forget_after(Some(number));
                 return self.fail(number, &why).await;
             }
             if self
@@ -162,7 +166,7 @@ impl Session {
             }
             self.say(&format!("changed {number}")).await;
         }
-        self.machine.lock().settle(wish);
+        self.machine.lock().settle(request);
         self.end("ok").await
     }
 
@@ -170,10 +174,10 @@ impl Session {
         // Units stop first and start last; packages go together, when everything else is back.
         let (units, packages, others) = {
             let state = &mut *self.machine.lock();
-            let chosen = undo::chosen(&mut state.book, released);
+            let chosen = undo::chosen(&mut state.store, released);
             let kind = |key: &String| {
                 state
-                    .book
+                    .store
                     .records
                     .get(key)
                     .map_or("", |record| record.kind())
@@ -183,7 +187,7 @@ impl Session {
             let (packages, others): (Vec<_>, Vec<_>) =
                 rest.into_iter().partition(|key| kind(key) == "package");
             for key in &units {
-                undo::stop_unit(&mut state.world, &state.book, key);
+                undo::stop_unit(&mut state.world, &state.store, key);
             }
             (units, packages, others)
         };
@@ -198,7 +202,7 @@ impl Session {
                 Ok(Some(output)) => Restored::Left(output),
                 Ok(None) => {
                     let state = &mut *self.machine.lock();
-                    undo::restore(&mut state.world, &mut state.book, &key)
+                    undo::restore(&mut state.world, &mut state.store, &key)
                 }
             };
             if self.meets(None, &name, Moment::Done).await.is_err() {
@@ -215,9 +219,9 @@ impl Session {
             }
         }
         {
-            let book = &mut self.machine.lock().book;
-            if book.records.is_empty() && !stuck {
-                *book = Book::default();
+            let store = &mut self.machine.lock().store;
+            if store.records.is_empty() && !stuck {
+                *store = RecordStore::default();
             }
         }
         self.end(if stuck { "stuck" } else { "ok" }).await

@@ -12,11 +12,12 @@ use tokio::{
 };
 
 use super::{
-    Shared, incoming,
+    Shared,
+    failure::Failure,
+    incoming,
     login::{Command, Work},
     look::look,
-    trouble::Trouble,
-    wish::{Call, Wish},
+    request::{Call, Request},
 };
 use crate::{
     facts,
@@ -78,9 +79,9 @@ impl Session {
     async fn task(&mut self) -> Stop {
         let room = {
             let mut state = self.machine.lock();
-            state.book.begun = true;
-            state.troubles.iter().find_map(|trouble| match trouble {
-                Trouble::DiskFull { after } => Some(*after),
+            state.store.begun = true;
+            state.failures.iter().find_map(|failure| match failure {
+                Failure::DiskFull { after } => Some(*after),
                 _ => None,
             })
         };
@@ -94,11 +95,11 @@ impl Session {
                 return Stop::Ended(97);
             }
         };
-        match Wish::read(&incoming.script) {
-            Some(wish) if wish.call == Call::Apply => {
+        match Request::read(&incoming.script) {
+            Some(request) if request.call == Call::Apply => {
                 drop(incoming.script);
                 self.machine.lock().log.asked.push("apply");
-                self.locked(&wish, incoming.contents).await
+                self.locked(&request, incoming.contents).await
             }
             _ => self.misunderstood().await,
         }
@@ -114,11 +115,11 @@ impl Session {
         if let Some(before) = text.strip_suffix(facts::SCRIPT) {
             return self.facts(before).await;
         }
-        let Some(wish) = Wish::read(&text) else {
+        let Some(request) = Request::read(&text) else {
             return self.misunderstood().await;
         };
         drop(text);
-        let word = match wish.call {
+        let word = match request.call {
             Call::Apply => return self.misunderstood().await,
             Call::Look => "look",
             Call::Undo(_) => "undo",
@@ -126,19 +127,19 @@ impl Session {
             Call::Managed => "managed",
         };
         self.machine.lock().log.asked.push(word);
-        match &wish.call {
-            Call::Look => self.look(&wish).await,
-            Call::Undo(_) if !self.machine.lock().book.begun => {
-                self.say(&format!("hatchery 1 {}", wish.run)).await;
+        match &request.call {
+            Call::Look => self.look(&request).await,
+            Call::Undo(_) if !self.machine.lock().store.begun => {
+                self.say(&format!("hatchery 1 {}", request.run)).await;
                 self.end("ok").await
             }
-            Call::Outcome => self.outcome(&wish).await,
+            Call::Outcome => self.outcome(&request).await,
             Call::Managed => {
                 let managed = self.machine.lock().managed();
                 self.print(&managed).await;
                 Stop::Ended(0)
             }
-            _ => self.locked(&wish, BTreeMap::new()).await,
+            _ => self.locked(&request, BTreeMap::new()).await,
         }
     }
 
@@ -158,7 +159,7 @@ impl Session {
                 true => state.managed() + MANAGED_END,
                 false => String::new(),
             };
-            managed + &state.sheet.answer(&state.world, SystemTime::now())
+            managed + &state.facts.answer(&state.world, SystemTime::now())
         };
         self.print(&answer).await;
         Stop::Ended(0)
@@ -180,7 +181,7 @@ impl Session {
     pub(super) async fn say(&mut self, line: &str) {
         let line = format!("{line}\n");
         if self.reporting
-            && let Some((_, report)) = &mut self.machine.lock().book.report
+            && let Some((_, report)) = &mut self.machine.lock().store.report
         {
             report.push_str(&line);
         }
@@ -198,13 +199,13 @@ impl Session {
         self.end("failed").await
     }
 
-    async fn look(&mut self, wish: &Wish) -> Stop {
-        self.say(&format!("hatchery 1 {}", wish.run)).await;
+    async fn look(&mut self, request: &Request) -> Stop {
+        self.say(&format!("hatchery 1 {}", request.run)).await;
         let found = {
             let state = self.machine.lock();
-            match &state.book.cluster {
-                Some((id, name)) if *id != wish.cluster => Err(format!("held {id} {name}")),
-                _ => Ok(look(&state.world, &state.book, &wish.steps)),
+            match &state.store.cluster {
+                Some((id, name)) if *id != request.cluster => Err(format!("held {id} {name}")),
+                _ => Ok(look(&state.world, &state.store, &request.steps)),
             }
         };
         let needs = match found {
@@ -223,18 +224,18 @@ impl Session {
         self.end("ok").await
     }
 
-    async fn outcome(&mut self, wish: &Wish) -> Stop {
-        if !self.machine.lock().book.begun {
+    async fn outcome(&mut self, request: &Request) -> Stop {
+        if !self.machine.lock().store.begun {
             self.print("gone\n").await;
             return Stop::Ended(0);
         }
-        let until = Instant::now() + Duration::from_secs(wish.patience);
+        let until = Instant::now() + Duration::from_secs(request.lock_timeout);
         if let Some(run) = self.machine.held_until(until).await {
             self.print(&format!("running {run}\n")).await;
             return Stop::Ended(0);
         }
-        let answer = match &self.machine.lock().book.report {
-            Some((run, report)) if *run == wish.run => format!("report\n{report}"),
+        let answer = match &self.machine.lock().store.report {
+            Some((run, report)) if *run == request.run => format!("report\n{report}"),
             _ => "none\n".into(),
         };
         self.print(&answer).await;

@@ -8,25 +8,25 @@ use std::{
 };
 
 use super::{
-    book::{Book, Record},
-    deed,
+    change,
+    failure::Failure,
     lock::Holder,
     login::Login,
-    sheet::Sheet,
+    machine_facts::MachineFacts,
+    record_store::{Record, RecordStore},
+    request::{Request, What},
     tree::Node,
-    trouble::Trouble,
-    wish::{What, Wish},
     world::World,
 };
 use crate::{
     content::Hash,
-    machine::{ManagedResource, is_certificate},
+    machine::{ManagedResource, managed::is_certificate},
     script::RecordKey,
     transport::ending::Ending,
 };
 
 /// What most machines tell: one text for all of them.
-static USUAL: LazyLock<Arc<Sheet>> = LazyLock::new(|| Arc::new(Sheet::debian()));
+static USUAL: LazyLock<Arc<MachineFacts>> = LazyLock::new(|| Arc::new(MachineFacts::debian()));
 
 /// What a machine was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,14 +48,14 @@ pub(super) struct State {
     pub(super) world: World,
     /// As it was before anything was done.
     pub(super) first: World,
-    pub(super) book: Book,
+    pub(super) store: RecordStore,
     pub(super) holder: Option<Holder>,
     pub(super) connections: Vec<Ending>,
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) failures: Vec<Failure>,
     pub(super) login: Login,
     pub(super) latency: Option<Duration>,
     pub(super) ports: BTreeMap<u16, Port>,
-    pub(super) sheet: Arc<Sheet>,
+    pub(super) facts: Arc<MachineFacts>,
     pub(super) log: Log,
 }
 
@@ -66,63 +66,67 @@ impl State {
         let mut state = Self {
             first: world.clone(),
             world,
-            book: Book::default(),
+            store: RecordStore::default(),
             holder: None,
             connections: Vec::new(),
-            troubles: Vec::new(),
+            failures: Vec::new(),
             login: Login::default(),
             latency: None,
             ports: BTreeMap::new(),
-            sheet: Arc::clone(&USUAL),
+            facts: Arc::clone(&USUAL),
             log: Log::default(),
         };
-        state.tell(Arc::clone(&USUAL));
+        state.set_facts(Arc::clone(&USUAL));
         state
     }
 
-    /// The kernel parameters of a sheet are the machine's.
-    pub(super) fn tell(&mut self, sheet: Arc<Sheet>) {
-        for (path, value) in sheet.sysctls() {
+    /// The kernel parameters among the facts are the machine's.
+    pub(super) fn set_facts(&mut self, facts: Arc<MachineFacts>) {
+        for (path, value) in facts.sysctls() {
             self.world.set_sysctl(path, &value);
             self.first.set_sysctl(path, &value);
         }
-        self.sheet = sheet;
+        self.facts = facts;
     }
 
     /// Kind and name of a resource.
     pub(super) fn resource(&self, key: &str) -> String {
-        let record = self.book.records.get(key);
+        let record = self.store.records.get(key);
         record
             .map(|record| format!("{} {}", record.kind(), record.name))
             .unwrap_or_default()
     }
 
     /// Writes down everything that is going to change; the step that cannot be, and why.
-    pub(super) fn record(&mut self, wish: &Wish, needs: &[String]) -> Result<(), (usize, String)> {
-        self.book.recording = true;
-        self.book.begin();
-        for (number, (step, need)) in wish.steps.iter().zip(needs).enumerate() {
-            self.book.step = number;
-            let recorded = deed::record(&self.world, &mut self.book, step, need, &wish.owner);
+    pub(super) fn record(
+        &mut self,
+        request: &Request,
+        needs: &[String],
+    ) -> Result<(), (usize, String)> {
+        self.store.recording = true;
+        self.store.begin();
+        for (number, (step, need)) in request.steps.iter().zip(needs).enumerate() {
+            self.store.step = number;
+            let recorded = change::record(&self.world, &mut self.store, step, need, &request.owner);
             recorded.map_err(|why| (number, why))?;
         }
         Ok(())
     }
 
     /// Remembers what a run that came to its end put there.
-    pub(super) fn settle(&mut self, wish: &Wish) {
-        for step in &wish.steps {
+    pub(super) fn settle(&mut self, request: &Request) {
+        for step in &request.steps {
             if let What::File { path, hash, .. } = &step.what
-                && self.book.knows(&step.key)
+                && self.store.knows(&step.key)
                 && self.world.files.at(path).is_some()
             {
-                self.book.put.insert(step.key.clone(), hash.clone());
+                self.store.put.insert(step.key.clone(), hash.clone());
             }
         }
     }
 
     pub(super) fn resources(&self) -> Vec<ManagedResource> {
-        let resources = self.book.records.iter();
+        let resources = self.store.records.iter();
         resources
             .filter_map(|(key, record)| {
                 Some(self.managed_resource(&RecordKey::parse(key)?, record))
@@ -133,7 +137,7 @@ impl State {
     fn managed_resource(&self, key: &RecordKey, record: &Record) -> ManagedResource {
         let name = &record.name;
         let own = key.to_string();
-        let owners = self.book.owners.get(&own).into_iter().flatten();
+        let owners = self.store.owners.get(&own).into_iter().flatten();
         let mut resource = ManagedResource {
             key: key.clone(),
             kind: record.kind().into(),
@@ -146,7 +150,7 @@ impl State {
         };
         match record.kind() {
             "file" => {
-                resource.put = self.book.put.get(&own).cloned();
+                resource.put = self.store.put.get(&own).cloned();
                 resource.state = Some("absent".into());
                 if let Some(Node::File(_, bytes)) = self.world.files.at(name) {
                     resource.state = Some(Hash::of(bytes).as_str().into());
@@ -171,10 +175,10 @@ impl State {
     /// The same as the machine's script prints it.
     pub(super) fn managed(&self) -> String {
         let mut text = String::new();
-        if !self.book.recording {
+        if !self.store.recording {
             return text;
         }
-        if let Some((id, name)) = &self.book.cluster {
+        if let Some((id, name)) = &self.store.cluster {
             let _ = writeln!(text, "cluster {id} {name}");
         }
         for resource in self.resources() {

@@ -155,7 +155,7 @@ impl Tree {
         self.make_directory(path, Looks::root(mode))
     }
 
-    /// As `rm -f`: what is not there is no fault, a directory is.
+    /// As `rm -f`: what is absent is not an error, a directory is.
     pub(super) fn remove(&mut self, path: &str) -> Result<(), String> {
         match self.place(path) {
             Some(place) if self.is_directory_itself(&place) => {

@@ -1,9 +1,9 @@
 //! The way back of a machine in memory.
 
 use super::{
-    book::{Book, Original},
+    record_store::{Original, RecordStore},
+    request::Released,
     tree::Node,
-    wish::Released,
     world::World,
 };
 
@@ -19,20 +19,20 @@ pub(super) enum Restored {
 }
 
 /// The keys of what goes back to what it was, the latest first.
-pub(super) fn chosen(book: &mut Book, released: &Released) -> Vec<String> {
-    let keys: Vec<_> = book.records.keys().cloned().collect();
+pub(super) fn chosen(store: &mut RecordStore, released: &Released) -> Vec<String> {
+    let keys: Vec<_> = store.records.keys().cloned().collect();
     let mut chosen: Vec<_> = keys
         .into_iter()
-        .filter(|key| book.released(key, released))
+        .filter(|key| store.released(key, released))
         .collect();
-    let sequence = |key: &String| book.records.get(key).map_or(0, |record| record.sequence);
+    let sequence = |key: &String| store.records.get(key).map_or(0, |record| record.sequence);
     chosen.sort_by_key(|key| std::cmp::Reverse(sequence(key)));
     chosen
 }
 
 /// Units stop while their files are still there.
-pub(super) fn stop_unit(world: &mut World, book: &Book, key: &str) {
-    let Some(record) = book.records.get(key) else {
+pub(super) fn stop_unit(world: &mut World, store: &RecordStore, key: &str) {
+    let Some(record) = store.records.get(key) else {
         return;
     };
     if let Original::Unit {
@@ -48,8 +48,8 @@ pub(super) fn stop_unit(world: &mut World, book: &Book, key: &str) {
 }
 
 /// Puts one resource back and forgets it, unless it is left.
-pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored {
-    let Some(record) = book.records.get(key).cloned() else {
+pub(super) fn restore(world: &mut World, store: &mut RecordStore, key: &str) -> Restored {
+    let Some(record) = store.records.get(key).cloned() else {
         return Restored::Undone;
     };
     let name = &record.name;
@@ -67,7 +67,7 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
             match looks {
                 Some(looks) => world.files.set_looks(name, &looks),
                 None if world.files.is_directory(name) && !world.files.remove_directory(name) => {
-                    book.forget(key);
+                    store.forget(key);
                     return Restored::Kept;
                 }
                 None => {}
@@ -104,9 +104,11 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
             world.packages.remove(name);
             Ok(())
         }
-        Original::Image(store) => {
+        Original::Image(runtime) => {
             for reference in name.split(' ') {
-                world.images.remove(&(store.clone(), reference.to_owned()));
+                world
+                    .images
+                    .remove(&(runtime.clone(), reference.to_owned()));
             }
             Ok(())
         }
@@ -127,7 +129,7 @@ pub(super) fn restore(world: &mut World, book: &mut Book, key: &str) -> Restored
     };
     match outcome {
         Ok(()) => {
-            book.forget(key);
+            store.forget(key);
             Restored::Undone
         }
         Err(why) => Restored::Left(why),

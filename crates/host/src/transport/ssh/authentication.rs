@@ -187,7 +187,7 @@ impl Attempt {
                 let result = handle
                     .authenticate_password(user, password.expose_secret())
                     .await?;
-                Ok(Outcome::of(result, "password"))
+                Ok(Outcome::from_result(result, "password"))
             }
             Self::Interactive(password) => interactive(handle, user, &password).await,
             Self::Key(key, place) => {
@@ -199,7 +199,7 @@ impl Attempt {
                 };
                 let key = PrivateKeyWithHashAlg::new(key, hash);
                 let result = handle.authenticate_publickey(user, key).await?;
-                Ok(Outcome::of(result, &word))
+                Ok(Outcome::from_result(result, &word))
             }
             Self::Agent(socket, key, comment) => {
                 let word = format!("ssh-agent's key '{comment}'");
@@ -217,7 +217,7 @@ impl Attempt {
                     .authenticate_publickey_with(user, key, hash, &mut agent)
                     .await
                 {
-                    Ok(result) => Ok(Outcome::of(result, &word)),
+                    Ok(result) => Ok(Outcome::from_result(result, &word)),
                     Err(error) => Ok(Outcome::Skipped(format!("{word} ({error})"))),
                 }
             }
@@ -226,7 +226,7 @@ impl Attempt {
 }
 
 impl Outcome {
-    fn of(result: AuthResult, word: &str) -> Self {
+    fn from_result(result: AuthResult, word: &str) -> Self {
         match result {
             AuthResult::Success => Self::In,
             AuthResult::Failure {

@@ -150,7 +150,7 @@ impl Task {
             ),
             End::Abandoned => Some(self.fate.lost_because("its streams were dropped")),
             End::Unread => Some(self.fate.lost_because(&format!(
-                "nobody read the command's output for {} s",
+                "the command's output was not read for {} s",
                 self.unread.as_secs()
             ))),
             End::Refused => Some(self.fate.refused("the server refuses to run it")),

@@ -270,7 +270,7 @@ impl SshConnection {
     }
 
     /// A channel has so long to begin.
-    pub(super) fn channel_patience(&self) -> Duration {
+    pub(super) fn channel_timeout(&self) -> Duration {
         self.timeouts.channel
     }
 

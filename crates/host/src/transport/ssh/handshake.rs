@@ -27,7 +27,7 @@ const WINDOW: u32 = 1 << 20;
 /// So many packets of a channel wait for their reader before the connection does.
 const PACKETS: usize = 8;
 
-/// The session's other half: judges the host key and learns why the session ended.
+/// The session's other half: checks the host key and learns why the session ended.
 pub(super) struct Guard {
     host_key: HostKey,
     host: String,
@@ -55,8 +55,9 @@ impl client::Handler for Guard {
         // Certificates are not asked for, so that none is shown.
         let (host_key, host, port) = (self.host_key.clone(), self.host.clone(), self.port);
         let shown = shown.public_key();
-        let judged = tokio::task::spawn_blocking(move || host_key.judge(&host, port, &shown)).await;
-        match judged {
+        let checked =
+            tokio::task::spawn_blocking(move || host_key.check(&host, port, &shown)).await;
+        match checked {
             Ok(Ok(())) => Ok(true),
             Ok(Err(mismatch)) => Err(Failure::Untrusted(mismatch)),
             Err(_) => Ok(false),
@@ -251,13 +252,13 @@ async fn directly(hop: &Hop, place: Option<Room>) -> Result<Box<dyn Stream>, Unr
             Ok(stream) => {
                 stream
                     .set_nodelay(true)
-                    .map_err(|error| Unreachable::of(&error))?;
+                    .map_err(|error| Unreachable::from_error(&error))?;
                 return Ok(match place {
                     Some(place) => Box::new(Placed::new(stream, place)),
                     None => Box::new(stream),
                 });
             }
-            Err(error) => last = Unreachable::of(&error),
+            Err(error) => last = Unreachable::from_error(&error),
         }
     }
     Err(last)

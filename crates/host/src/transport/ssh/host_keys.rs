@@ -28,7 +28,7 @@ pub enum Pin {
 /// Not a host key.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display(
-    "'{text}' is no host key: a line like 'ssh-ed25519 AAAA…' from /etc/ssh/ssh_host_ed25519_key.pub is, or a fingerprint like 'SHA256:…' from 'ssh-keygen -l'"
+    "'{text}' is not a host key; give a line like 'ssh-ed25519 AAAA…' from /etc/ssh/ssh_host_ed25519_key.pub, or a fingerprint like 'SHA256:…' from 'ssh-keygen -l'"
 ))]
 pub struct InvalidPin {
     text: String,
@@ -91,8 +91,8 @@ fn fingerprint(key: &PublicKey) -> String {
 }
 
 impl HostKey {
-    /// Judges the key that a machine shows, and records it where that is wanted. Blocks.
-    pub(super) fn judge(&self, host: &str, port: u16, shown: &PublicKey) -> Result<(), Mismatch> {
+    /// Checks the key that a machine shows, and records it where that is wanted. Blocks.
+    pub(super) fn check(&self, host: &str, port: u16, shown: &PublicKey) -> Result<(), Mismatch> {
         let host = host_name(host, port);
         match self {
             Self::Pinned(pins) if pins.iter().any(|pin| pin.is(shown)) => Ok(()),
@@ -249,8 +249,8 @@ mod tests {
         let print = fingerprint(&key(ONE));
         for good in [ONE, &format!("{ONE} root@host\n"), &print] {
             let policy = HostKey::Pinned(vec![good.parse().unwrap()]);
-            assert_eq!(policy.judge("h", 22, &key(ONE)), Ok(()));
-            let refused = policy.judge("h", 22, &key(OTHER)).unwrap_err();
+            assert_eq!(policy.check("h", 22, &key(ONE)), Ok(()));
+            let refused = policy.check("h", 22, &key(OTHER)).unwrap_err();
             assert!(refused.to_string().contains(&print), "{refused}");
             assert!(
                 refused.to_string().contains(&fingerprint(&key(OTHER))),
@@ -276,9 +276,9 @@ mod tests {
             files: vec![dir.path().join("none")],
             record: Some(record.clone()),
         };
-        assert_eq!(policy.judge("h", 2222, &key(ONE)), Ok(()));
-        assert_eq!(policy.judge("h", 2222, &key(ONE)), Ok(()));
-        let changed = policy.judge("h", 2222, &key(OTHER)).unwrap_err();
+        assert_eq!(policy.check("h", 2222, &key(ONE)), Ok(()));
+        assert_eq!(policy.check("h", 2222, &key(ONE)), Ok(()));
+        let changed = policy.check("h", 2222, &key(OTHER)).unwrap_err();
         let place = Place::Line {
             file: record.clone(),
             line: 1,
@@ -293,7 +293,7 @@ mod tests {
             changed.remedy()
         );
         assert_eq!(
-            policy.judge("h", 22, &key(OTHER)),
+            policy.check("h", 22, &key(OTHER)),
             Ok(()),
             "another port is another host"
         );
@@ -308,10 +308,10 @@ mod tests {
             files: vec![file],
             record: None,
         };
-        assert_eq!(policy.judge("h", 22, &key(ONE)), Ok(()));
-        let revoked = policy.judge("h", 22, &key(OTHER)).unwrap_err();
+        assert_eq!(policy.check("h", 22, &key(ONE)), Ok(()));
+        let revoked = policy.check("h", 22, &key(OTHER)).unwrap_err();
         assert!(matches!(revoked, Mismatch::Revoked { .. }), "{revoked:?}");
-        let unknown = policy.judge("g", 22, &key(ONE)).unwrap_err();
+        let unknown = policy.check("g", 22, &key(ONE)).unwrap_err();
         assert!(unknown.remedy().contains(ONE), "{}", unknown.remedy());
     }
 

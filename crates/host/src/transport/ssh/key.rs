@@ -12,13 +12,13 @@ pub const PASSPHRASE_VARIABLE: &str = "HATCHERY_KEY_PASSPHRASE";
 
 /// Why a private key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum KeyError {
     /// The file cannot be read.
     #[snafu(display("cannot read the private key {place}: {reason}"))]
     Unreadable {
         /// The file.
         place: String,
-        /// Why.
         reason: String,
     },
     /// It is enciphered.
@@ -47,12 +47,11 @@ pub enum KeyError {
         /// Where it is.
         place: String,
     },
-    /// It is no key that we know.
-    #[snafu(display("{place} is no private key that can be read: {reason}"))]
+    /// The format is unknown.
+    #[snafu(display("{place} is not a readable private key: {reason}"))]
     Unknown {
         /// Where it is.
         place: String,
-        /// Why.
         reason: String,
     },
 }

@@ -17,7 +17,7 @@ use crate::{
 /// Says that the stream begins: a login shell may print something before.
 const BEGIN: &str = "hatchery: the stream begins";
 
-/// More than so much before that line is no greeting.
+/// More than so much before that line is not a greeting.
 const GREETING: u64 = 64 * 1024;
 
 /// `bash` opens connections by itself, and is on every distribution that we know. When the server ends, the reading
@@ -61,7 +61,7 @@ pub(super) async fn stream(
         }
         false
     };
-    let after = connection.channel_patience();
+    let after = connection.channel_timeout();
     let begun = timeout(after, begun).await;
     match begun {
         Ok(true) => Ok(Box::new(Joined {

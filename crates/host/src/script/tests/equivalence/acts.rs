@@ -8,7 +8,7 @@ use crate::{
     task::Task,
 };
 
-/// Files and links: there, not there, in directories that are not there, behind a link, below what is no directory,
+/// Files and links: there, not there, in directories that are not there, behind a link, below what is not a directory,
 /// and where a directory is.
 const LEAVES: [&str; 12] = [
     "/etc/there.conf",

@@ -6,6 +6,7 @@ use snafu::Snafu;
 
 /// Why a host key is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Mismatch {
     /// It is not the one that is known.
     #[snafu(display("it shows {shown}, but {} known from {place}", known(expected)))]
@@ -20,7 +21,7 @@ pub enum Mismatch {
         host: String,
     },
     /// Nobody knows it.
-    #[snafu(display("it shows {shown}, which nobody knows"))]
+    #[snafu(display("it shows {shown}, which is unknown"))]
     Unknown {
         /// The fingerprint shown.
         shown: String,
@@ -34,17 +35,11 @@ pub enum Mismatch {
     Revoked {
         /// The fingerprint shown.
         shown: String,
-        /// Where.
         place: Place,
     },
     /// A file of host keys cannot be used.
     #[snafu(display("cannot use the host keys in {}: {reason}", file.display()))]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    File { file: PathBuf, reason: String },
 }
 
 fn known(expected: &[String]) -> String {
@@ -56,12 +51,12 @@ fn known(expected: &[String]) -> String {
 
 /// Where a host key stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Place {
     /// In the deploy file.
     Pinned,
     /// In a file of host keys.
     Line {
-        /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,

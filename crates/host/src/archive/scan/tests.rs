@@ -8,7 +8,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Index, Flaw> {
 }
 
 pub(super) fn read_within(bytes: &[u8], limits: &Limits) -> Result<Index, Flaw> {
-    survey(bytes, bytes.len() as u64, limits).map(|(_, index)| index)
+    scan(bytes, bytes.len() as u64, limits).map(|(_, index)| index)
 }
 
 #[track_caller]

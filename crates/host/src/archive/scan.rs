@@ -26,7 +26,7 @@ pub(super) const BUFFER: usize = 128 << 10;
 
 /// Reads a whole archive, of `packed_size` bytes, and tells what it holds. Memory use is bounded
 /// by the limits, whatever the bytes.
-pub fn survey(
+pub fn scan(
     packed: impl BufRead,
     packed_size: u64,
     limits: &Limits,
@@ -69,7 +69,7 @@ pub(super) fn begin<'a>(
     Ok((compression, stream))
 }
 
-/// The index of entries that a survey once found; nothing if no survey could have found them.
+/// The index of entries that a scan once found; nothing if no scan could have found them.
 pub(super) fn reassemble(entries: Vec<Entry>, limits: &Limits) -> Option<Index> {
     let mut register = Register::new(limits);
     for entry in entries {
@@ -123,7 +123,7 @@ impl<'a> Register<'a> {
         sha256: Digest,
     ) -> Result<(), Flaw> {
         let entry = self
-            .judge(member, offset, sha256)
+            .entry_of(member, offset, sha256)
             .map_err(|fault| Flaw::Entry {
                 entry: shown.to_owned(),
                 fault,
@@ -131,7 +131,7 @@ impl<'a> Register<'a> {
         entry.map_or(Ok(()), |entry| self.keep(entry))
     }
 
-    /// Takes in an entry that was judged, as far as there is room.
+    /// Takes in an entry that was checked, as far as there is room.
     fn keep(&mut self, entry: Entry) -> Result<(), Flaw> {
         if self.index.entries.len() >= self.limits.entries {
             return Err(Flaw::Entries {
@@ -154,8 +154,8 @@ impl<'a> Register<'a> {
         Ok(())
     }
 
-    /// Nothing for the root directory, which is no entry.
-    fn judge(
+    /// `None` for the root directory, which is not an entry.
+    fn entry_of(
         &mut self,
         member: &Member,
         offset: u64,
@@ -235,7 +235,7 @@ impl<'a> Register<'a> {
         while let Some((parent, _)) = ancestor.rsplit_once('/') {
             match self.index.exact(parent).map(|entry| &entry.kind) {
                 None => ancestor = parent,
-                // What lies above a listed directory was judged with it.
+                // What lies above a listed directory was checked with it.
                 Some(Kind::Directory) => break,
                 Some(leaf) => {
                     return Err(Fault::BelowLeaf {

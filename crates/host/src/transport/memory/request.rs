@@ -8,12 +8,12 @@ use crate::script;
 
 /// A script as the machine has to understand it.
 #[derive(Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct Request {
     pub(super) run: String,
     pub(super) cluster: String,
     pub(super) cluster_name: String,
     pub(super) owner: String,
-    pub(super) patience: u64,
+    pub(super) lock_timeout: u64,
     pub(super) steps: Vec<Step>,
     pub(super) call: Call,
 }
@@ -134,7 +134,7 @@ pub(super) enum What {
         from_file: bool,
     },
     Image {
-        store: String,
+        runtime: String,
         references: Vec<String>,
     },
     Script {
@@ -143,8 +143,8 @@ pub(super) enum What {
     },
 }
 
-impl Wish {
-    /// Nothing when it is no script of ours.
+impl Request {
+    /// `None` when it is not a script of ours.
     pub(super) fn read(script: &str) -> Option<Self> {
         let lines = words_of_lines(&script::shown(script));
         let mut values: HashMap<&str, &str> = HashMap::new();
@@ -196,7 +196,7 @@ impl Wish {
             cluster: value("cluster")?,
             cluster_name: value("cluster_name")?,
             owner: value("owner")?,
-            patience: value("patience")?.parse().ok()?,
+            lock_timeout: value("lock_timeout")?.parse().ok()?,
             steps,
             call,
         })
@@ -261,8 +261,8 @@ impl Step {
                 version: (*version != "*").then(|| own(version)),
                 from_file: *from == "files",
             },
-            ("image", [store, references]) => What::Image {
-                store: own(store),
+            ("image", [runtime, references]) => What::Image {
+                runtime: own(runtime),
                 references: references.split(' ').map(str::to_owned).collect(),
             },
             ("script", [name, _, check, _, _]) => What::Script {

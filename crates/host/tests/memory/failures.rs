@@ -11,7 +11,7 @@ use hatchery_host::{
     transport::{
         Exit,
         faulty::{Fault, FaultyConnector},
-        memory::{At, Memory, Trouble},
+        memory::{At, Failure, Memory},
     },
 };
 
@@ -22,7 +22,7 @@ async fn a_step_fails_with_its_output() {
     let memory = furnished();
     let machine = machine(&memory);
     let output = "unit entered failed state".to_owned();
-    memory.trouble(Trouble::Fail {
+    memory.inject(Failure::Fail {
         at: "unit ours.service".into(),
         output: output.clone(),
     });
@@ -49,7 +49,7 @@ async fn a_step_fails_with_its_output() {
     );
 
     let why = "Device or resource busy".to_owned();
-    memory.trouble(Trouble::Fail {
+    memory.inject(Failure::Fail {
         at: "directory /var/lib/ours".into(),
         output: why.clone(),
     });
@@ -67,7 +67,7 @@ async fn a_step_fails_with_its_output() {
 async fn a_full_disk() {
     let memory = Memory::new("m1");
     let machine = machine(&memory);
-    memory.trouble(Trouble::DiskFull { after: 200_000 });
+    memory.inject(Failure::DiskFull { after: 200_000 });
     let task = task(
         "role",
         vec![
@@ -115,7 +115,7 @@ async fn a_busy_machine_is_waited_for() {
     let memory = Memory::new("m1");
     let machine = machine(&memory);
     let task = task("role", vec![file("/etc/x", "x")]);
-    memory.trouble(Trouble::Busy {
+    memory.inject(Failure::Busy {
         run: "theirs".into(),
     });
     let error = machine.apply(&task, &quiet).await.unwrap_err();
@@ -138,7 +138,7 @@ async fn a_busy_machine_is_waited_for() {
 async fn a_hung_step_ends_the_wait_and_is_fenced_off_later() {
     let memory = Memory::new("m1");
     let first = machine(&memory);
-    memory.trouble(Trouble::Hang {
+    memory.inject(Failure::Hang {
         at: "/etc/b".into(),
     });
     let mut work = task("role", vec![file("/etc/a", "x"), file("/etc/b", "x")]);
@@ -182,28 +182,28 @@ async fn a_run_that_lost_its_connection_is_decided_by_the_machine() {
         )
     };
     let b = || At::from("/etc/b");
-    for (trouble, asked, outcome) in [
+    for (failure, asked, outcome) in [
         // The script went on: its own report is the answer.
         (
-            Trouble::Drop { at: b() },
+            Failure::Drop { at: b() },
             &["apply", "apply", "outcome"][..],
             Outcome::Changed,
         ),
         // It died: done again, and what was done before is found.
         (
-            Trouble::DieBefore { at: b() },
+            Failure::DieBefore { at: b() },
             &["apply", "apply", "outcome", "apply"],
             Outcome::Changed,
         ),
         (
-            Trouble::DieAfter { at: b() },
+            Failure::DieAfter { at: b() },
             &["apply", "apply", "outcome", "apply"],
             Outcome::Unchanged,
         ),
     ] {
         let memory = Memory::new("m1");
         let machine = machine(&memory);
-        memory.trouble(trouble.clone());
+        memory.inject(failure.clone());
         let lost = Mutex::new(0);
         let watch = |event: Event<'_>| {
             if matches!(event, Event::Lost { .. }) {
@@ -211,15 +211,15 @@ async fn a_run_that_lost_its_connection_is_decided_by_the_machine() {
             }
         };
         let report = machine.apply(&work(), &watch).await.unwrap();
-        assert_eq!(*lost.lock().unwrap(), 1, "{trouble:?}");
-        assert_eq!(report.outcomes[1], outcome, "{trouble:?}");
-        assert_eq!(report.outcomes[2], Outcome::Changed, "{trouble:?}");
-        assert_eq!(memory.log().asked, asked, "{trouble:?}");
-        assert_eq!(memory.log().connections, 2, "{trouble:?}");
+        assert_eq!(*lost.lock().unwrap(), 1, "{failure:?}");
+        assert_eq!(report.outcomes[1], outcome, "{failure:?}");
+        assert_eq!(report.outcomes[2], Outcome::Changed, "{failure:?}");
+        assert_eq!(memory.log().asked, asked, "{failure:?}");
+        assert_eq!(memory.log().connections, 2, "{failure:?}");
 
-        memory.trouble(Trouble::DieAfter { at: b() });
+        memory.inject(Failure::DieAfter { at: b() });
         machine.undo(&[], SOON).await.unwrap();
-        assert!(memory.is_untouched(), "{trouble:?}");
+        assert!(memory.is_untouched(), "{failure:?}");
     }
 }
 

@@ -43,7 +43,7 @@ fn names_that_lead_out_are_refused() {
 #[test]
 fn links_that_lead_out_are_refused() {
     let out = |name: &str, target: &str| {
-        format!("entry \"{name}\" links to \"{target}\", which leads out of the archive")
+        format!("entry \"{name}\" links to \"{target}\", which points outside the archive")
     };
     refused(forge().symlink("a", "/etc"), &out("a", "/etc"));
     refused(forge().symlink("a", "../b"), &out("a", "../b"));
@@ -63,11 +63,11 @@ fn links_that_lead_out_are_refused() {
     refused(forge().hard_link("a", "../b"), &out("a", "../b"));
     refused(
         forge().hard_link("a", "b").file("b", b""),
-        "entry \"a\" is a hard link to \"b\", which is no file before it in the archive",
+        "entry \"a\" is a hard link to \"b\", which is not an earlier file in the archive",
     );
     refused(
         forge().directory("b").hard_link("a", "b"),
-        "entry \"a\" is a hard link to \"b\", which is no file before it in the archive",
+        "entry \"a\" is a hard link to \"b\", which is not an earlier file in the archive",
     );
     refused(forge().symlink("a", ""), "entry \"a\" is a link to nothing");
     refused(
@@ -84,9 +84,7 @@ fn links_that_lead_out_are_refused() {
 #[test]
 fn links_that_never_end_are_refused() {
     let round = |name: &str, target: &str| {
-        format!(
-            "entry \"{name}\" links to \"{target}\", which goes round in a circle or through too many links"
-        )
+        format!("entry \"{name}\" links to \"{target}\", which is a loop or follows too many links")
     };
     refused(forge().symlink("a", "a"), &round("a", "a"));
     refused(
@@ -115,7 +113,7 @@ fn links_that_never_end_are_refused() {
 
 #[test]
 fn one_path_is_one_thing() {
-    let twice = "entry \"./a\" is there twice";
+    let twice = "entry \"./a\" occurs twice";
     refused(forge().file("a", b"").file("./a", b""), twice);
     refused(forge().file("a", b"").directory("./a"), twice);
     refused(forge().directory("a").directory("./a"), twice);
@@ -164,14 +162,14 @@ fn what_is_no_file_directory_or_link_is_refused() {
     for flag in [b'1', b'2', b'5'] {
         refused(
             forge().file("y", b"").entry(flag, b"x", b"y", b"abc"),
-            "entry \"x\" is no file, but claims to hold 3 bytes",
+            "entry \"x\" is not a file but has 3 bytes of data",
         );
     }
 }
 
 #[test]
 fn extended_headers_that_contradict_are_refused() {
-    let says_twice = "entry \"b\" has an extended header that says the same thing twice";
+    let says_twice = "entry \"b\" has an extended header that has a duplicate record";
     let long = |archive: Forge| archive.entry(b'L', b"././@LongLink", b"", b"b\0");
     let pax = |archive: Forge| archive.pax(b'x', &[("path", "b")]);
     refused(pax(long(forge())).file("a", b""), says_twice);
@@ -183,7 +181,7 @@ fn extended_headers_that_contradict_are_refused() {
     );
     refused(
         forge().entry(b'x', b"h", b"", b"nonsense").file("a", b""),
-        "entry \"h\" has an extended header that is no list of PAX records",
+        "entry \"h\" has an extended header that is not a list of PAX records",
     );
     refused(
         pax(forge()),

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    book::{Book, Original},
     incoming::Content,
+    record_store::{Original, RecordStore},
+    request::{Step, What},
     tree::{Looks, Node},
-    wish::{Step, What},
     world::World,
 };
 
@@ -23,14 +23,14 @@ pub(super) fn wants_content(step: &Step, need: &str) -> bool {
 /// Writes down the original of what a step is going to change, and who needs it.
 pub(super) fn record(
     world: &World,
-    book: &mut Book,
+    store: &mut RecordStore,
     step: &Step,
     need: &str,
     owner: &str,
 ) -> Result<(), String> {
     let key = &step.key;
     if need.is_empty() {
-        record_owner(book, step, owner);
+        record_owner(store, step, owner);
         return Ok(());
     }
     match &step.what {
@@ -45,17 +45,17 @@ pub(super) fn record(
                 ours: false,
                 names: BTreeSet::new(),
             };
-            book.note(key, owner, path, original);
+            store.note(key, owner, path, original);
         }
         What::Directory { path, ours, .. } => {
-            if *ours && book.made_for_another(key) {
-                book.records.remove(key);
+            if *ours && store.made_for_another(key) {
+                store.records.remove(key);
                 let original = Original::Directory {
                     looks: None,
                     ours: true,
                     names: BTreeSet::new(),
                 };
-                book.note(key, owner, path, original);
+                store.note(key, owner, path, original);
                 return Ok(());
             }
             let looks = match world.files.at(path) {
@@ -67,72 +67,72 @@ pub(super) fn record(
                 ours: *ours,
                 names: world.files.names(path).into_iter().collect(),
             };
-            book.note(key, owner, path, original);
+            store.note(key, owner, path, original);
         }
-        What::File { path, .. } => book.keep(world, key, owner, "file", path)?,
-        What::Link { path, .. } => book.keep(world, key, owner, "link", path)?,
-        What::Absent { path } => book.keep(world, key, owner, "absent", path)?,
+        What::File { path, .. } => store.keep(world, key, owner, "file", path)?,
+        What::Link { path, .. } => store.keep(world, key, owner, "link", path)?,
+        What::Absent { path } => store.keep(world, key, owner, "absent", path)?,
         What::Unit { name, .. } => {
             let original = Original::Unit {
                 enabled: world.unit_file_state(name) == "enabled",
                 active: world.unit(name).active,
             };
-            book.note(key, owner, name, original);
+            store.note(key, owner, name, original);
             if wants_restart(need) {
-                book.pending.insert(key.clone());
+                store.pending.insert(key.clone());
             }
         }
         What::Sysctl { path, .. } => {
-            book.own(key, owner);
+            store.own(key, owner);
             if let Some(value) = world.sysctl(path) {
-                book.note(key, owner, path, Original::Sysctl(value.into()));
+                store.note(key, owner, path, Original::Sysctl(value.into()));
             }
         }
-        What::Module { name } => book.note(key, owner, name, Original::Module),
+        What::Module { name } => store.note(key, owner, name, Original::Module),
         What::HostsEntry { line, base } => {
-            book.keep(world, base, owner, "hosts", "/etc/hosts")?;
-            book.note(key, owner, line, Original::HostsEntry);
+            store.keep(world, base, owner, "hosts", "/etc/hosts")?;
+            store.note(key, owner, line, Original::HostsEntry);
         }
         What::Hostname { .. } => {
             let kernel = format!("{key}.kernel");
-            if !book.knows(key) {
-                book.note(&kernel, owner, &world.hostname, Original::KernelHostname);
+            if !store.knows(key) {
+                store.note(&kernel, owner, &world.hostname, Original::KernelHostname);
             }
-            book.own(&kernel, owner);
-            book.keep(world, key, owner, "file", "/etc/hostname")?;
+            store.own(&kernel, owner);
+            store.keep(world, key, owner, "file", "/etc/hostname")?;
         }
         What::Firewall { port: entry, zone }
         | What::TrustedNetwork {
             network: entry,
             zone,
         } => {
-            book.note(zone, owner, "public", Original::FirewallZone);
-            book.note(key, owner, entry, Original::Firewall);
+            store.note(zone, owner, "public", Original::FirewallZone);
+            store.note(key, owner, entry, Original::Firewall);
         }
-        What::User { name } => book.note(key, owner, name, Original::User),
-        What::Package { name, .. } => book.note(key, owner, name, Original::Package),
-        What::Image { store, .. } => {
+        What::User { name } => store.note(key, owner, name, Original::User),
+        What::Package { name, .. } => store.note(key, owner, name, Original::Package),
+        What::Image { runtime, .. } => {
             let lacking = need.strip_prefix("absent ").unwrap_or(need);
-            book.note(key, owner, lacking, Original::Image(store.clone()));
+            store.note(key, owner, lacking, Original::Image(runtime.clone()));
         }
-        What::Script { name, .. } => book.note(key, owner, name, Original::Script),
+        What::Script { name, .. } => store.note(key, owner, name, Original::Script),
     }
     Ok(())
 }
 
 /// What is as it should be and is ours has one owner more.
-fn record_owner(book: &mut Book, step: &Step, owner: &str) {
-    if !book.knows(&step.key) {
+fn record_owner(store: &mut RecordStore, step: &Step, owner: &str) {
+    if !store.knows(&step.key) {
         return;
     }
-    book.own(&step.key, owner);
+    store.own(&step.key, owner);
     match &step.what {
         What::HostsEntry { base: other, .. }
         | What::Firewall { zone: other, .. }
         | What::TrustedNetwork { zone: other, .. } => {
-            book.own(other, owner);
+            store.own(other, owner);
         }
-        What::Hostname { .. } => book.own(&format!("{}.kernel", step.key), owner),
+        What::Hostname { .. } => store.own(&format!("{}.kernel", step.key), owner),
         _ => {}
     }
 }
@@ -142,9 +142,9 @@ fn wants_restart(need: &str) -> bool {
 }
 
 /// Makes a step so that needs something.
-pub(super) fn change(
+pub(super) fn apply(
     world: &mut World,
-    book: &mut Book,
+    store: &mut RecordStore,
     step: &Step,
     owner: &str,
     content: Option<Content>,
@@ -204,13 +204,13 @@ pub(super) fn change(
                 state.enabled = enabled.unwrap_or(state.enabled);
                 state.active = running.unwrap_or(state.active);
             });
-            book.pending.remove(&step.key);
+            store.pending.remove(&step.key);
         }
         What::Sysctl { name, path, value } => {
             let Some(was) = world.sysctl(path) else {
                 return Err(format!("the kernel has no {name}; is its module loaded?"));
             };
-            book.note(&step.key, owner, path, Original::Sysctl(was.into()));
+            store.note(&step.key, owner, path, Original::Sysctl(was.into()));
             world.set_sysctl(path, value);
         }
         What::Module { name } => {
@@ -234,10 +234,13 @@ pub(super) fn change(
             let version = version.clone().unwrap_or_else(|| "1".into());
             world.packages.insert(name.clone(), version);
         }
-        What::Image { store, references } => {
+        What::Image {
+            runtime,
+            references,
+        } => {
             let images = references
                 .iter()
-                .map(|reference| (store.clone(), reference.clone()));
+                .map(|reference| (runtime.clone(), reference.clone()));
             world.images.extend(images);
         }
         What::Script { name, check } => {

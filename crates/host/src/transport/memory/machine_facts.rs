@@ -4,17 +4,17 @@ use std::{fmt::Write as _, time::SystemTime};
 
 use super::world::World;
 
-/// The answer to [`crate::facts::SCRIPT`], section by section. What a task changes is told as it then is.
+/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is told as it then is.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct MachineFacts {
     sections: Vec<(String, String)>,
 }
 
 const REAL: &str = include_str!("../../facts/answers/debian.txt");
 const BOUNDARY: &str = "12b492cb-47a9-4b5b-a69c-b2fb0789fcd7";
 
-impl Sheet {
-    /// A Debian 12 server on amd64: two processors, 24 GiB of memory, one disk, nothing of Kubernetes.
+impl MachineFacts {
+    /// A Debian 12 server on amd64: two processors, 24 GiB of memory, one disk, no traces of a cluster.
     pub fn debian() -> Self {
         let mark = format!("\n{BOUNDARY} ");
         let section = |text: &str| {
@@ -22,25 +22,26 @@ impl Sheet {
             (name.to_owned(), body.to_owned())
         };
         let sections = REAL.split(&mark).skip(1).map(section);
-        let mut sheet = Self {
+        let mut facts = Self {
             sections: sections.filter(|(name, _)| name != "end").collect(),
         };
         // The real one was a container with traces of a cluster.
-        sheet.remove_line("values", "container ");
-        sheet.remove_line("paths", "/.dockerenv");
-        sheet.remove_line("systemd", "Virtualization=");
-        sheet.set_section("entries", "");
-        sheet.set_section("proxies", "");
-        sheet.set_section(
+        facts.remove_line("values", "container ");
+        facts.remove_line("paths", "/.dockerenv");
+        facts.remove_line("systemd", "Virtualization=");
+        facts.set_section("entries", "");
+        facts.set_section("directories", "");
+        facts.set_section("proxies", "");
+        facts.set_section(
             "mounts",
             "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
              30 25 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:4 - cgroup2 cgroup2 rw\n",
         );
-        sheet.set_section(
+        facts.set_section(
             "file-systems",
             "4096 66053021 14811003 16777216 16226772 /\n",
         );
-        sheet.with_value(
+        facts.with_value(
             "cgroup-controllers",
             "cpuset cpu io memory hugetlb pids rdma misc",
         )
@@ -177,7 +178,7 @@ fn values(body: &str, hostname: &str, static_hostname: &str) -> String {
     told.collect()
 }
 
-/// Units that the machine has now are told as they are; of the others what the sheet says.
+/// Units that the machine has now are told as they are; of the others what the recorded facts say.
 fn units(body: &str, world: &World) -> String {
     let told = body.split("\n\n").map(|block| {
         let name = block.lines().find_map(|line| line.strip_prefix("Id="));

@@ -5,40 +5,25 @@
 /// with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Failure {
     /// A step fails each time, after having printed this. In an undo the resource is left.
     Fail {
-        /// Which.
         at: At,
         /// Its last words.
         output: String,
     },
     /// The script stops for good in the middle of a step, once. It keeps the machine's lock until a later run
     /// ends it, which that does when the connection is gone.
-    Hang {
-        /// Which.
-        at: At,
-    },
+    Hang { at: At },
     /// The connection drops when a step begins, once. The script goes on to its end.
-    Drop {
-        /// Which.
-        at: At,
-    },
+    Drop { at: At },
     /// The machine loses its power just before a step, once, and is back at once.
-    DieBefore {
-        /// Which.
-        at: At,
-    },
+    DieBefore { at: At },
     /// The same when the step is done and nobody knows yet.
-    DieAfter {
-        /// Which.
-        at: At,
-    },
+    DieAfter { at: At },
     /// The disk takes so many bytes of each stream.
-    DiskFull {
-        /// How many.
-        after: u64,
-    },
+    DiskFull { after: u64 },
     /// Another run is at work, and somebody listens to it.
     Busy {
         /// Its name.
@@ -46,7 +31,7 @@ pub enum Trouble {
     },
 }
 
-/// Where a trouble happens.
+/// Where a failure happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// At a line of the task's list, by its number; a directory that has to be made for an operation is one of its own.
@@ -93,26 +78,26 @@ pub(super) enum Happening {
     Die,
 }
 
-/// The first trouble of a moment; one that happens once is over with it.
+/// The first failure of a moment; one that happens once is over with it.
 pub(super) fn happening(
-    troubles: &mut Vec<Trouble>,
+    failures: &mut Vec<Failure>,
     number: Option<usize>,
     title: &str,
     moment: Moment,
 ) -> Option<Happening> {
-    let meant = |trouble: &Trouble| match (trouble, moment) {
-        (Trouble::DieBefore { at }, Moment::Before)
-        | (Trouble::Fail { at, .. } | Trouble::Hang { at } | Trouble::Drop { at }, Moment::Begun)
-        | (Trouble::DieAfter { at }, Moment::Done) => at.is(number, title),
+    let meant = |failure: &Failure| match (failure, moment) {
+        (Failure::DieBefore { at }, Moment::Before)
+        | (Failure::Fail { at, .. } | Failure::Hang { at } | Failure::Drop { at }, Moment::Begun)
+        | (Failure::DieAfter { at }, Moment::Done) => at.is(number, title),
         _ => false,
     };
-    let place = troubles.iter().position(meant)?;
-    if let Trouble::Fail { output, .. } = &troubles[place] {
+    let place = failures.iter().position(meant)?;
+    if let Failure::Fail { output, .. } = &failures[place] {
         return Some(Happening::Fail(output.clone()));
     }
-    match troubles.remove(place) {
-        Trouble::Hang { .. } => Some(Happening::Hang),
-        Trouble::Drop { .. } => Some(Happening::Drop),
+    match failures.remove(place) {
+        Failure::Hang { .. } => Some(Happening::Hang),
+        Failure::Drop { .. } => Some(Happening::Drop),
         _ => Some(Happening::Die),
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    request::Released,
     tree::{Looks, Node},
-    wish::Released,
     world::World,
 };
 
 /// The directory of Hatchery on a machine.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Book {
+pub(super) struct RecordStore {
     /// Whether the directory is there at all.
     pub(super) begun: bool,
     /// Whether resources were ever written down.
@@ -91,7 +91,7 @@ impl Record {
     }
 }
 
-impl Book {
+impl RecordStore {
     pub(super) fn knows(&self, key: &str) -> bool {
         self.records.contains_key(key)
     }
