@@ -190,7 +190,7 @@ fn files(desk: &Desk) {
         "arch: amd64",
         "arch: arm64",
     );
-    let versioned = ["nginx=1.18", "not the name of a package", "name alone"];
+    let versioned = ["nginx=1.18", "not the name of a package", "only the package's name"];
     wrong(
         &versioned,
         "  dns:\n    - {",
