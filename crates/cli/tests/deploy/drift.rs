@@ -49,7 +49,8 @@ const API_SERVER: &str = "changed unit kube-apiserver.service";
 
 /// In rounds of changes that do not touch each other.
 fn rounds(bench: &Bench) -> Vec<Vec<Drift>> {
-    let (master, address) = (&bench.machine(0).name, bench.machine(0).address);
+    let (master, worker) = (&bench.machine(0).name, &bench.machine(1).name);
+    let address = bench.machine(0).address;
     // It is a mount of the machine's container, so nothing can be put in its place.
     let hosts = format!(
         "grep -v '^{address}[[:space:]]' /etc/hosts >/tmp/hosts; cat /tmp/hosts >/etc/hosts; rm /tmp/hosts"
@@ -195,6 +196,12 @@ fn rounds(bench: &Bench) -> Vec<Vec<Drift>> {
                 &["changed file /etc/kubernetes/pki/sa.pub", API_SERVER],
             ),
             of_api(
+                "node deleted",
+                &format!("delete node {worker}"),
+                &format!("get nodes --no-headers | grep '^{worker} *Ready '"),
+                &format!("new node {worker}"),
+            ),
+            of_api(
                 "object of an addon deleted",
                 "-n kube-flannel delete configmap flannel",
                 "-n kube-flannel get configmap flannel",
@@ -228,12 +235,18 @@ pub(crate) async fn is_put_right(bench: &Bench) {
         for one in &round {
             assert!(is_well(bench, one).await, "{} afterwards", one.what);
         }
-        // Only what the plan names is restarted.
+        // Only what the plan names is restarted, and the kubelet of a node that is to be registered anew.
+        let restarted = |on: &str, name: &str| {
+            let number: usize = on.parse().unwrap();
+            let node = format!("API new node {}", bench.machine(number).name);
+            shown.contains(&format!("{on} changed unit {name}"))
+                || name == "kubelet.service" && shown.contains(&node)
+        };
         for unit in bench.started().await {
             let (on, rest) = unit.split_once(' ').unwrap();
             let name = rest.split(' ').next().unwrap();
             assert!(
-                running.contains(&unit) || shown.contains(&format!("{on} changed unit {name}")),
+                running.contains(&unit) || restarted(on, name),
                 "{what:?}: {unit} was restarted"
             );
         }
