@@ -90,6 +90,7 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
     company.renews_a_kubelet(&bench, 0).await;
     let nodes = [bench.machine(0), bench.machine(2)];
     firewalld::lets_pods_through(&bench, &nodes, &format!("{at}/trial/agnhost:1")).await;
+    firewalld::a_port_opens_and_closes(&bench, &online, &[0, 2]).await;
     // On a master CoreDNS is a user of its own, and answers nobody but the cluster.
     assert_eq!(bench.inside(1, "ps -o user= -C coredns").await, "coredns\n");
     let ask = format!(
