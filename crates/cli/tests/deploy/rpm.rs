@@ -91,14 +91,24 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
     let nodes = [bench.machine(0), bench.machine(2)];
     firewalld::lets_pods_through(&bench, &nodes, &format!("{at}/trial/agnhost:1")).await;
     firewalld::a_port_opens_and_closes(&bench, &online, &[0, 2]).await;
-    // On a master CoreDNS is a user of its own, and answers nobody but the cluster.
+    // On a master CoreDNS is a user of its own, and answers the cluster and its subnet, and nobody else.
     assert_eq!(bench.inside(1, "ps -o user= -C coredns").await, "coredns\n");
-    let ask = format!(
-        "busybox nslookup www.outside.test {} 2>&1 || :",
-        bench.machine(1).address
-    );
+    let [master, stranger] = [1, 2].map(|number| bench.machine(number).address);
+    let ask = format!("busybox nslookup www.outside.test {master} 2>&1 || :");
+    let there =
+        format!("ip addr add 10.99.0.5/32 dev lo; ip route add {master} dev eth0 src 10.99.0.5");
+    bench.inside(2, &there).await;
+    let back = format!("ip route add 10.99.0.5 via {stranger}");
+    bench.inside(1, &back).await;
     let asked = bench.inside(2, &ask).await;
     assert!(asked.contains("REFUSED"), "{asked}");
+    bench.inside(1, &back.replace("add", "del")).await;
+    bench
+        .inside(
+            2,
+            &format!("ip route del {master}; ip addr del 10.99.0.5/32 dev lo"),
+        )
+        .await;
     for file in [&online, &offline] {
         bench.hatchery_with(0, "cleanup --yes", file);
     }
