@@ -171,7 +171,7 @@ impl Bench {
 
     /// One machine is as it was.
     async fn is_clean(&self, number: usize, before: &[Snapshot]) {
-        let now = Snapshot::of(self.machine(number)).await.unwrap();
+        let now = Snapshot::take(self.machine(number)).await.unwrap();
         now.assert_same(&before[number], &format!("{number} after it left"));
     }
 
