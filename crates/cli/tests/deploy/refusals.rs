@@ -190,7 +190,11 @@ fn files(desk: &Desk) {
         "arch: amd64",
         "arch: arm64",
     );
-    let versioned = ["nginx=1.18", "not the name of a package", "only the package's name"];
+    let versioned = [
+        "nginx=1.18",
+        "not the name of a package",
+        "only the package's name",
+    ];
     wrong(
         &versioned,
         "  dns:\n    - {",
