@@ -27,7 +27,7 @@ pub use self::{
     graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
     release::Released,
-    remove::{SCRIPTS_BEFORE_CLEANUP, remove},
+    remove::{SCRIPTS_BEFORE_CLEANUP, remove, remove_returned},
 };
 
 use crate::{

@@ -60,6 +60,9 @@ impl Polled {
         let address = bench
             .kubectl("get service web -o jsonpath='{.spec.clusterIP}'")
             .await;
+        // Rules for a new Service come a moment later.
+        let ask = format!("curl -sf -m 5 http://{}/hostname", address.trim());
+        bench.eventually(from, &ask).await;
         let poll = POLL.replace("ADDRESS", address.trim());
         bench.inside(from, &poll).await;
         Self { from }

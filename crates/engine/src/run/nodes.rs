@@ -67,7 +67,8 @@ impl Run<'_> {
         };
         let machine = self.machine(&node.name)?;
         let restarted = machine.run_once(&[restart], &[], RESTART).await;
-        restarted.map_err(|error| TaskError::Failed(Cause::new(error.to_string(), error.remedy())))?;
+        restarted
+            .map_err(|error| TaskError::Failed(Cause::new(error.to_string(), error.remedy())))?;
         Ok(true)
     }
 
