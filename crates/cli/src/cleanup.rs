@@ -114,6 +114,7 @@ pub(crate) async fn run(
     let removing = session.remove(&removal, &machines, control);
     let outcome = interrupts.stopping(&stop, &progress, removing).await;
     progress.end();
+    let outcome = outcome.map_err(|error| refusal::authorities(&error))?;
     // While it is still remembered whom the machines are known by.
     let scripts = match outcome.state {
         State::Stopped => None,

@@ -7,11 +7,10 @@ use std::{
 
 use hatchery_engine::{
     confinement::Launcher,
-    reach::Environment,
+    reach::{Environment, home_directory},
     session::Session,
     state::{DeployFile, Home, Key, Stores},
 };
-use hatchery_sandbox::files;
 use hatchery_spec::{Cluster, Reading, edit, value::Name};
 
 use crate::{
@@ -216,10 +215,8 @@ impl Remembered {
 
 /// Where Hatchery keeps its files.
 pub(crate) fn home(named: Option<&Path>) -> Result<PathBuf, Refused> {
-    match named {
-        Some(home) => Ok(std::path::absolute(home).unwrap_or_else(|_| PathBuf::from(home))),
-        None => files::home_dir().map_err(|error| Refused::new(error.to_string())),
-    }
+    home_directory(named)
+        .map_err(|error| Refused::new(error.to_string()).remedy("set HOME, or use --home DIR"))
 }
 
 /// All clusters that are remembered.

@@ -8,7 +8,6 @@ use std::{
 };
 
 use hatchery_engine::{authorities, state::Store};
-use hatchery_sandbox::files;
 use hatchery_spec::{
     Diagnostic, Input, Need, Purpose, Reading, Reference,
     inventory::{self, Files},
@@ -32,10 +31,7 @@ pub(crate) fn find(
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    let hatchery = match home {
-        Some(home) => home.to_owned(),
-        None => files::home_dir().map_err(|error| Refused::new(error.to_string()))?,
-    };
+    let hatchery = cluster_file::home(home)?;
     let usual = [
         Some(hatchery.join("deploy.yaml")),
         user_home().map(|home| home.join(".eggo/deploy.yaml")),

@@ -168,12 +168,15 @@ fn from_file(path: &Path, text: &str) -> Result<(String, Vec<IpAddr>), Refused> 
     let joining = fs::read_to_string(path).map_err(|error| {
         Refused::new(format!("cannot read {shown}: {error}")).remedy("name a file that is there")
     })?;
-    let masters = ["masters", "etcds"].map(|list| Entry::of_list(&joining, list));
+    let masters = ["masters", "etcds"].map(|list| Entry::from_list(&joining, list));
     if masters.iter().any(|list| !list.is_empty()) {
         return Err(no_masters());
     }
-    let workers = ["workers", "nodes"].map(|list| Entry::of_list(&joining, list));
-    let (workers, balancer) = (workers.concat(), Entry::of_section(&joining, "loadbalance"));
+    let workers = ["workers", "nodes"].map(|list| Entry::from_list(&joining, list));
+    let (workers, balancer) = (
+        workers.concat(),
+        Entry::from_section(&joining, "loadbalance"),
+    );
     if workers.is_empty() && balancer.is_none() {
         let refused = Refused::new(format!("{shown} names no machine"));
         return Err(refused.remedy("give it a list `workers`, as in a deploy file"));

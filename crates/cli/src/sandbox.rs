@@ -18,11 +18,11 @@ use hatchery_sandbox::{
     lab::{self, Lab, Options},
     name::Name,
     progress::{Event, Progress},
-    settings::{Labels, Sudo, System, Wish},
+    settings::{Labels, RequestedSettings, Sudo, System},
     ssh,
 };
 
-use crate::output::Output;
+use crate::{cluster_file, output::Output};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -193,7 +193,7 @@ async fn up(up: Up, home: Option<PathBuf>, output: &Output) -> anyhow::Result<()
     let options = Options {
         name: up.name,
         machines: up.machines,
-        wish: Wish {
+        settings: RequestedSettings {
             system: up.system,
             user: up.user,
             sudo: up.sudo,
@@ -201,11 +201,11 @@ async fn up(up: Up, home: Option<PathBuf>, output: &Output) -> anyhow::Result<()
         },
         masters: up.masters,
         loadbalance: up.loadbalance.then_some(true),
-        home,
         labels: Labels::new(),
         progress,
     };
-    let lab = lab::up(&options).await?;
+    let home = cluster_file::home(home.as_deref())?;
+    let lab = lab::up(&options, &home).await?;
     if json {
         output.print_json(&describe(&lab));
     } else {
@@ -294,14 +294,11 @@ async fn list(output: &Output) -> anyhow::Result<()> {
 }
 
 /// The sandbox of a machine: the one named, or the one that the machine's name tells.
-async fn find(name: Option<Name>, machine: &str, home: Option<&Path>) -> Result<Lab, lab::Error> {
-    let Some(name) = name.or_else(|| Name::of_machine(machine)) else {
-        return Err(lab::Error::UnknownSandbox {
-            name: machine.to_owned(),
-            meant: None,
-        });
+async fn find(name: Option<Name>, machine: &str, home: Option<&Path>) -> anyhow::Result<Lab> {
+    let Some(name) = name.or_else(|| Name::from_machine(machine)) else {
+        return Err(lab::Error::unknown_machine(machine).into());
     };
-    lab::open(&name, home).await
+    Ok(lab::open(&name, &cluster_file::home(home)?).await?)
 }
 
 async fn log_in(arguments: Ssh, home: Option<PathBuf>) -> anyhow::Result<ExitCode> {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use hatchery_spec::{
-    template::{self, List, Machines, Wish},
+    template::{self, List, Machines, Options},
     value::{Mismatch, Name, Secret, is_login, machine_address},
 };
 
@@ -96,21 +96,25 @@ pub(crate) fn run(arguments: Arguments, output: &Output) -> anyhow::Result<ExitC
         };
         Refused::new(format!("{flag}: {error}")).remedy(error.remedy())
     })?;
-    let wish = Wish {
+    let options = Options {
         name: arguments.name,
         user: arguments.user,
         password,
         machines,
         classic: arguments.classic,
     };
-    write(&arguments.file, &template::render(&wish), arguments.force)?;
-    if wish.password.is_some() {
+    write(
+        &arguments.file,
+        &template::render(&options),
+        arguments.force,
+    )?;
+    if options.password.is_some() {
         output.warn(
             "the password was on the command line, where others see it, and stands in the file now",
             "safer: leave -p out, and use password-env, password-file or private-key-path in the file",
         );
     }
-    report(&arguments.file, &wish, output);
+    report(&arguments.file, &options, output);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -162,8 +166,8 @@ fn write(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     }
 }
 
-fn report(file: &Path, wish: &Wish, output: &Output) {
-    let count = |list| wish.machines.list(list).len();
+fn report(file: &Path, options: &Options, output: &Output) {
+    let count = |list| options.machines.list(list).len();
     let etcds = match count(List::Etcds) {
         0 => count(List::Masters),
         number => number,
@@ -171,11 +175,11 @@ fn report(file: &Path, wish: &Wish, output: &Output) {
     if output.json() {
         output.print_json(&serde_json::json!({
             "file": file,
-            "cluster": wish.name,
-            "masters": wish.machines.list(List::Masters),
-            "workers": wish.machines.list(List::Workers),
-            "etcds": wish.machines.list(List::Etcds),
-            "loadBalancer": wish.machines.list(List::LoadBalancer).first(),
+            "cluster": options.name,
+            "masters": options.machines.list(List::Masters),
+            "workers": options.machines.list(List::Workers),
+            "etcds": options.machines.list(List::Etcds),
+            "loadBalancer": options.machines.list(List::LoadBalancer).first(),
         }));
         return;
     }

@@ -190,7 +190,7 @@ install:
     for words in [
         "it is a public key",
         "its first line is empty",
-        "ca.crt: the authority's certificate cannot be read",
+        "ca.crt: the authority's certificate is not valid",
         "etcd/ca.key: there is no such file",
         "it is a directory",
     ] {

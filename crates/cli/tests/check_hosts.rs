@@ -19,7 +19,7 @@ use hatchery_sandbox::{
     docker,
     fault::Fault,
     lab::{Machine, Options},
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
     test_lab::TestLab,
 };
 use serde_json::Value;
@@ -32,9 +32,9 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(name: &str, machines: usize, wish: Wish) -> Self {
+    async fn new(name: &str, machines: usize, settings: RequestedSettings) -> Self {
         let options = Options {
-            wish,
+            settings,
             ..Options::new(name.parse().unwrap(), machines)
         };
         Self {
@@ -126,11 +126,11 @@ fn line<'a>(text: &'a str, name: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_machine_gets_its_line_and_nothing_is_changed() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Debian),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
-    let bench = Bench::new("t-check", 3, wish).await;
+    let bench = Bench::new("t-check", 3, settings).await;
     let [good, wrong, frozen] = &bench.lab.machines[..] else {
         panic!("three machines")
     };
@@ -285,13 +285,13 @@ fn first_difference(before: &[String], after: &[String]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_a_sudo_password_behind_a_bastion() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
-    let bench = Bench::new("t-checkb", 1, wish).await;
+    let bench = Bench::new("t-checkb", 1, settings).await;
     let machine = &bench.lab.machines[0];
     let bastion = bench.lab.bastion.as_ref().unwrap().address;
     bench.write(

@@ -46,11 +46,11 @@ fn impossible_sandboxes_are_refused() {
         ),
         (
             "--machines 1 --loadbalance",
-            "1 masters and a load balancer need 2 machines",
+            "1 master and a load balancer need 2 machines",
         ),
         ("--machines 1 --masters 0", "at least one master"),
         ("--name Lab_1", "lower-case letters"),
-        ("--user 0ps", "cannot be a user"),
+        ("--user 0ps", "not a valid user name"),
         ("--sudo password", "root needs no sudo password"),
         ("--system windows", "debian, rpm"),
         ("--colour", "unexpected argument"),
@@ -69,18 +69,37 @@ fn a_remedy_follows_the_error() {
     let stderr = refused(&["sandbox", "up", "--machines", "2", "--masters", "3"]);
     assert_eq!(
         stderr,
-        "error: 3 masters need 3 machines, not 2\n  ask for more with --machines, or for fewer roles\n"
+        "error: 3 masters need 3 machines, not 2\n  increase --machines, or ask for fewer roles\n"
     );
 }
 
 #[test]
 fn impossible_faults_are_refused() {
     let stderr = refused(&["sandbox", "fault", "slow", "lab-1", "--rate", "fast"]);
-    assert!(stderr.contains("'fast' is no rate"), "{stderr}");
+    assert!(stderr.contains("'fast' is not a rate"), "{stderr}");
     let stderr = refused(&["sandbox", "fault", "slow", "lab-1", "--delay", "5"]);
     assert!(stderr.contains("with ms or s"), "{stderr}");
     let stderr = refused(&["sandbox", "exec", "lab-1"]);
     assert!(stderr.contains("required arguments"), "{stderr}");
+}
+
+#[test]
+fn a_user_without_a_home_is_told_what_to_set() {
+    for arguments in [&["list"][..], &["sandbox", "ssh", "lab-1"]] {
+        let output = Command::new(program())
+            .args(arguments)
+            .env_remove("HATCHERY_HOME")
+            .env_remove("HOME")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains("neither HATCHERY_HOME nor HOME is set"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("--home DIR"), "{stderr}");
+    }
 }
 
 #[test]

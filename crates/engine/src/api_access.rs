@@ -69,7 +69,7 @@ impl ApiAccess<'_> {
         let machine = self.machines.get(master);
         let machine =
             machine.ok_or_else(|| unusable("the master", format!("{master} is not known")))?;
-        let administrator = control_plane::administrator().lasting(SESSION);
+        let administrator = control_plane::administrator().with_lifetime(SESSION);
         let leaf = self
             .authorities
             .cluster

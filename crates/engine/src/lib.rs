@@ -21,7 +21,6 @@ mod fetch;
 pub mod finding;
 pub mod kubeconfig;
 pub mod material;
-pub mod name_list;
 pub mod observed;
 pub mod outcome;
 pub mod owner;
@@ -41,3 +40,4 @@ pub mod versions;
 pub mod wanted;
 
 pub use self::run::{MaxUnavailable, Settings};
+pub use hatchery_spec::name_list;

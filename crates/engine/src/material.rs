@@ -9,7 +9,7 @@ use hatchery_host::{
     operation::{Access, File, Operation, ValueError},
     path::MachinePath,
 };
-use hatchery_pki::{Authority, Credentials, judge};
+use hatchery_pki::{Authority, Credentials, check_certificate};
 use secrecy::ExposeSecret as _;
 use snafu::{ResultExt as _, Snafu};
 use time::OffsetDateTime;
@@ -172,7 +172,7 @@ impl Material<'_> {
             .resource(&leaf.certificate)
             .and_then(|known| known.text.as_deref());
         let certificate = certificate.ok_or("it cannot be read")?;
-        judge(
+        check_certificate(
             certificate,
             &leaf.request,
             self.authority(leaf.issuer),

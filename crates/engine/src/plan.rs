@@ -27,7 +27,7 @@ pub use self::{
     graph::{Concurrency, Lane, Subject, Task, TaskId},
     manifest::{Manifest, Workload},
     release::Released,
-    remove::{SCRIPTS_BEFORE_CLEANUP, remove},
+    remove::{SCRIPTS_BEFORE_CLEANUP, remove, remove_returned},
 };
 
 use crate::{
@@ -316,7 +316,7 @@ impl<'a> Maker<'a> {
             self.add(node, Owner::Runtime, &needs, &parts)?;
             self.in_turn(name);
             let edges = Edges::needs(self.of(Owner::Runtime, name)).and(up.clone());
-            let parts: [Component; 3] = if versions.has(Feature::ProxyWantsNode) {
+            let parts: [Component; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {
                 // A pod that asks for a Service before there is one is not answered, and tries again much later.

@@ -24,7 +24,7 @@ use hatchery_spec::{
 
 use self::credentials::Credentials;
 pub use self::{
-    environment::Environment,
+    environment::{Environment, NoHome, home_directory},
     error::{Error, Problem},
 };
 use crate::{api_access::Machines, state::Store, traces};

@@ -96,9 +96,9 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    fn new(reason: impl ToString, remedy: Option<String>) -> Self {
+    fn new(reason: impl Into<String>, remedy: Option<String>) -> Self {
         Self {
-            reason: reason.to_string(),
+            reason: reason.into(),
             remedy,
             is_missing: false,
         }
@@ -340,13 +340,13 @@ fn name(plan: &Plan, number: usize) -> Option<String> {
 
 impl TaskError {
     fn failed(error: impl std::fmt::Display) -> Self {
-        Self::Failed(Cause::new(error, None))
+        Self::Failed(Cause::new(error.to_string(), None))
     }
 }
 
 impl From<api::Error> for TaskError {
     fn from(error: api::Error) -> Self {
         let remedy = error.remedy();
-        Self::Failed(Cause::new(error, remedy))
+        Self::Failed(Cause::new(error.to_string(), remedy))
     }
 }

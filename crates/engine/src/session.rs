@@ -150,7 +150,7 @@ impl Session {
         let claims = self.record.as_ref().map(Record::claims).unwrap_or_default();
         let earlier = deploy_file::clusters(self.store()).await?;
         let leaving = leaving::leaving(cluster, claims, &earlier);
-        Ok(cluster.clone().left_by(leaving))
+        Ok(cluster.clone().with_leaving(leaving))
     }
 
     /// The authorities of the cluster, if it has them.

@@ -43,7 +43,7 @@ impl Versions {
             containerd: self.containerd.map(numbers),
             etcd: self.etcd.map(numbers),
             coredns: self.coredns.map(numbers),
-            ..Parts::of_cluster(cluster, self.kubernetes)
+            ..Parts::from_cluster(cluster, self.kubernetes)
         };
         let conflicts = policy::conflicts(&parts).into_iter();
         let mismatches: Vec<_> = conflicts
@@ -105,13 +105,13 @@ mod tests {
         let nftables = "kube-proxy: {mode: nftables}\n";
         assert_eq!(
             refused(30, nftables),
-            ["kube-proxy of Kubernetes 1.30 does not use nftables by default"]
+            ["kube-proxy of Kubernetes 1.30 does not support nftables by default"]
         );
         assert_eq!(refused(31, nftables), [""; 0]);
         let dual = "network: {podcidr: '10.244.0.0/16,fd00:2::/56'}\nservice: {cidr: '10.32.0.0/16,fd00:1::/112'}\n";
         assert_eq!(
             refused(20, dual),
-            ["Kubernetes 1.20 has no dual-stack that is on by default"]
+            ["dual-stack is not enabled by default in Kubernetes 1.20"]
         );
         assert_eq!(refused(21, dual), [""; 0]);
         assert_eq!(refused(20, ""), [""; 0]);

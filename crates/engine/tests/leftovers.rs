@@ -190,16 +190,16 @@ async fn calico_goes_and_what_looks_like_it_stays() {
     let list = "around >/root/mark\necho runtime containerd >>/root/mark\necho runtime isulad >>/root/mark";
     run(machine, "sh", list).await;
     inside(machine, OTHERS).await;
-    let before = Snapshot::of(machine).await.unwrap();
+    let before = Snapshot::take(machine).await.unwrap();
     inside(machine, CALICO).await;
-    let planted = Snapshot::of(machine).await.unwrap().differences(&before);
+    let planted = Snapshot::take(machine).await.unwrap().differences(&before);
     assert!(planted.len() > 60, "{planted:#?}");
     for shell in SHELLS {
         if shell != "dash" {
             inside(machine, CALICO).await;
         }
         run(machine, shell, &format!("{pods}\nremove_runtimes")).await;
-        let after = Snapshot::of(machine).await.unwrap();
+        let after = Snapshot::take(machine).await.unwrap();
         after.assert_same(&before, &format!("after cleanup under {shell}"));
     }
 }

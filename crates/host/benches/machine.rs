@@ -28,7 +28,7 @@ use hatchery_host::{
     path::MachinePath,
     task::Task,
 };
-use hatchery_sandbox::settings::{System, Wish};
+use hatchery_sandbox::settings::{RequestedSettings, System};
 use russh::{
     Disconnect, Preferred, cipher, client,
     keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_secret_key},
@@ -43,11 +43,11 @@ fn main() {
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let wish = Wish {
+        let settings = RequestedSettings {
             system: Some(System::Debian),
-            ..Wish::default()
+            ..RequestedSettings::default()
         };
-        let bench = Bench::new("bench", 6, wish).await;
+        let bench = Bench::new("bench", 6, settings).await;
         throughput(&bench).await;
         round_trips(&bench).await;
         question(&bench).await;

@@ -20,12 +20,12 @@ pub struct Hash(String);
 impl Hash {
     /// Of bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(hex(&Sha256::digest(bytes)))
+        Self(hex::encode(Sha256::digest(bytes)))
     }
 
     /// From its 32 bytes.
     pub fn from_digest(digest: &[u8]) -> Self {
-        Self(hex(digest))
+        Self(hex::encode(digest))
     }
 
     /// From its 64 lower-case hexadecimal digits, as machines print it.
@@ -42,14 +42,6 @@ impl Hash {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 impl fmt::Debug for Hash {

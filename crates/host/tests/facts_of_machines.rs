@@ -14,7 +14,7 @@ use hatchery_host::{
 };
 use hatchery_sandbox::{
     lab::{Machine, Options},
-    settings::{System, Wish},
+    settings::{RequestedSettings, System},
     test_lab::TestLab,
 };
 
@@ -28,12 +28,12 @@ const QUESTIONS: Questions = Questions {
 const RUN: &str = "eval \"$(cat)\"";
 
 async fn machine_of(system: System, name: &str) -> TestLab {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(system),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new(name.parse().unwrap(), 1)
     };
     TestLab::up(options).await.unwrap()

@@ -24,7 +24,7 @@ use hatchery_host::{
 use hatchery_sandbox::{
     docker,
     lab::{Machine, Options},
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
     test_lab::TestLab,
 };
 use sha2::{Digest as _, Sha256};
@@ -33,14 +33,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const BIG: u64 = 500_000_000;
 
 async fn lab(name: &str, system: System, user: &str, sudo: Option<Sudo>) -> TestLab {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(system),
         user: Some(user.into()),
         sudo,
         bastion: None,
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new(name.parse().unwrap(), 1)
     };
     TestLab::up(options).await.unwrap()
@@ -146,11 +146,7 @@ async fn half_a_gigabyte(connection: &dyn Connection, privilege: &Privilege) {
     let mut output = String::new();
     running.output.read_to_string(&mut output).await.unwrap();
     assert_eq!(running.exit.await.unwrap(), Exit::Code(0));
-    let expected: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let expected = hex::encode(hash.finalize());
     assert_eq!(output.split(' ').next().unwrap(), expected);
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = own.lines().find(|line| line.starts_with("VmHWM")).unwrap();

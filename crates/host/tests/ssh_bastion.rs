@@ -20,7 +20,7 @@ use hatchery_host::{
 use hatchery_sandbox::{
     docker,
     lab::{Machine, Options},
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
     test_lab::TestLab,
 };
 use tokio::io::AsyncReadExt as _;
@@ -97,14 +97,14 @@ async fn connections_to(bastion: &Machine) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rpm_machines_behind_a_bastion() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new("t-jump".parse().unwrap(), 2)
     };
     let lab = TestLab::up(options).await.unwrap();

@@ -1,4 +1,4 @@
-//! A certificate authority: made, read back, and issuing.
+//! Certificate authorities: creation, parsing, and the issuing of certificates.
 
 mod chain;
 
@@ -15,128 +15,85 @@ use snafu::{ResultExt, Snafu, ensure};
 use time::{Duration, OffsetDateTime};
 
 pub(crate) use self::chain::Chain;
-use crate::certificate::{Certificate, Unreadable};
+use crate::certificate::{Certificate, InvalidCertificate};
 use crate::private_key;
 use crate::request::Request;
 
-/// How long an authority lasts unless asked otherwise.
+/// The default lifetime of an authority.
 pub const AUTHORITY_LIFETIME: Duration = Duration::days(10 * 365);
 
-/// Certificates begin this long before they are made, for machines whose clock is behind.
+/// Certificates are valid from this long before their creation, for machines whose clock is behind.
 pub(crate) const BACKDATE: Duration = Duration::minutes(5);
 
-/// Why an authority could not be made, read or asked.
+/// Why an authority could not be created or parsed, or could not issue a certificate.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// The random source or the key generator refused.
-    #[snafu(display("no key could be made for \"{common_name}\""))]
+    #[snafu(display("cannot generate a key for \"{common_name}\""))]
     Generate {
-        /// Whose key it was to be.
         common_name: String,
-        /// What the generator said.
         source: rcgen::Error,
     },
-    /// The system gave no random bytes.
-    #[snafu(display("the system gave no random bytes for a serial number"))]
+    #[snafu(display("the system provided no random bytes for a serial number"))]
     Random,
-    /// A lifetime that ends beyond what a certificate can say.
-    #[snafu(display("a lifetime of {} days for \"{common_name}\" cannot be written in a certificate", lifetime.whole_days()))]
+    #[snafu(display("a lifetime of {} days is not possible for the certificate \"{common_name}\"", lifetime.whole_days()))]
     Lifetime {
-        /// Whose certificate it was to be.
         common_name: String,
-        /// How long it was to last.
         lifetime: Duration,
     },
-    /// The encoder refused.
-    #[snafu(display("the certificate \"{common_name}\" could not be signed"))]
+    #[snafu(display("cannot sign the certificate \"{common_name}\""))]
     Sign {
-        /// Whose certificate it was to be.
         common_name: String,
-        /// What the encoder said.
         source: rcgen::Error,
     },
-    /// A name that no certificate can carry.
     #[snafu(display(
-        "\"{name}\" cannot be a DNS name in the certificate \"{common_name}\": {reason}"
+        "\"{name}\" is not a valid DNS name for the certificate \"{common_name}\": {reason}"
     ))]
     DnsName {
-        /// Whose certificate it was to be.
         common_name: String,
-        /// The name.
         name: String,
-        /// What is wrong with it.
         reason: &'static str,
     },
-    /// A certificate without a subject.
     #[snafu(display("a certificate needs a common name"))]
     NoCommonName,
-    /// The text given as authority certificate is none.
-    #[snafu(display("the authority's certificate cannot be read"))]
-    Certificate {
-        /// What is wrong with it.
-        source: Unreadable,
-    },
-    /// The text given as authority key is none.
+    #[snafu(display("the authority's certificate is not valid"))]
+    Certificate { source: InvalidCertificate },
     #[snafu(display(
-        "the key of the authority \"{common_name}\" cannot be read; it must be an unencrypted PEM key, RSA or ECDSA"
+        "the key of the authority \"{common_name}\" cannot be parsed; it must be an unencrypted PEM key, RSA or ECDSA"
     ))]
     Key {
-        /// Whose key.
         common_name: String,
-        /// What the reader said.
         source: rcgen::Error,
     },
-    /// A leaf was given where an authority is needed.
     #[snafu(display(
-        "the certificate \"{common_name}\" is not an authority: it may not sign others"
+        "the certificate \"{common_name}\" is not a certificate authority: it may not sign other certificates"
     ))]
-    NotAnAuthority {
-        /// Its common name.
-        common_name: String,
-    },
-    /// Certificates in one text that are no chain.
+    NotAnAuthority { common_name: String },
     #[snafu(display(
-        "the certificate \"{common_name}\" was not issued by \"{above}\", which follows it; the issuing one comes first, then the one that issued it, and so on up to the root"
+        "the certificate \"{common_name}\" was not issued by \"{above}\", which follows it; the issuing certificate comes first, then the one that issued it, and so on up to the root"
     ))]
-    Broken {
-        /// The lower certificate.
-        common_name: String,
-        /// The one behind it.
-        above: String,
-    },
-    /// A chain with more authorities than one of them allows.
+    BrokenChain { common_name: String, above: String },
     #[snafu(display(
-        "the authority \"{common_name}\" does not allow so many authorities below it"
+        "the path length constraint of the authority \"{common_name}\" does not allow this many authorities below it"
     ))]
-    TooLong {
-        /// The authority that limits the chain.
-        common_name: String,
-    },
-    /// Certificate and key belong to different pairs.
+    PathLength { common_name: String },
     #[snafu(display(
-        "the key given for the authority \"{common_name}\" belongs to another certificate"
+        "the key does not belong to the certificate of the authority \"{common_name}\""
     ))]
-    OtherKey {
-        /// The certificate's common name.
-        common_name: String,
-    },
-    /// A subject this crate could not repeat byte for byte in what it issues.
+    KeyMismatch { common_name: String },
     #[snafu(display(
         "the authority \"{common_name}\" has a subject with repeated or combined attributes, which is not supported"
     ))]
-    Subject {
-        /// The certificate's common name.
-        common_name: String,
-    },
-    /// Nothing issued now would ever be valid.
+    Subject { common_name: String },
     #[snafu(display(
-        "the authority \"{common_name}\" ended at {ended}; it must be replaced before it can issue anything"
+        "the authority \"{common_name}\" expired at {not_after}; replace it before certificates can be issued"
     ))]
-    Ended {
-        /// The authority.
+    Expired {
         common_name: String,
-        /// When.
-        ended: OffsetDateTime,
+        not_after: OffsetDateTime,
     },
 }
 
@@ -161,16 +118,16 @@ impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority")
             .field("common_name", &self.common_name())
-            .field("not_after", &self.ends())
+            .field("not_after", &self.not_after())
             .finish_non_exhaustive()
     }
 }
 
 impl Authority {
-    /// Makes a new, self-signed authority that vouches for leaves only: it may not sign other authorities.
+    /// Creates a self-signed authority that issues leaf certificates only: it may not sign other authorities.
     ///
     /// # Errors
-    /// When the name is empty, the lifetime absurd, or the system gives no randomness.
+    /// When the name is empty, the lifetime is not possible, or the system provides no randomness.
     pub fn new(common_name: &str, lifetime: Duration, now: OffsetDateTime) -> Result<Self, Error> {
         let mut params = parameters(common_name, None)?;
         (params.not_before, params.not_after) = validity(common_name, lifetime, now)?;
@@ -189,19 +146,19 @@ impl Authority {
         Self::from_pem(&cert_pem, key_pem)
     }
 
-    /// Reads an authority that exists, also one with an RSA key, also an intermediate one: then the certificates
-    /// above it follow its own, up to the root or up to the last that others need to trust.
+    /// Parses an existing authority with an RSA or ECDSA key. For an intermediate authority, the certificates above it
+    /// follow its own, up to the root or up to the last one that clients have to trust.
     ///
     /// # Errors
-    /// When either text cannot be read, they do not belong together, the certificate may not sign others, or what
-    /// follows it did not issue it.
+    /// When either text cannot be parsed, certificate and key do not belong together, the certificate may not sign
+    /// others, or the chain is broken.
     pub fn from_pem(cert_pem: &str, key_pem: SecretString) -> Result<Self, Error> {
         let chain = Chain::from_pem(cert_pem)?;
         let common_name = chain.signer.common_name.as_str();
         let key = private_key::read(key_pem.expose_secret()).context(KeySnafu { common_name })?;
         ensure!(
             key.public_key_raw() == chain.signer.public_key,
-            OtherKeySnafu { common_name }
+            KeyMismatchSnafu { common_name }
         );
         let issuer = Issuer::from_ca_cert_der(&chain.signer.der().into(), key)
             .context(SignSnafu { common_name })?;
@@ -213,8 +170,7 @@ impl Authority {
         })
     }
 
-    /// What others trust, in PEM format: the authority's own certificate and, where it is an intermediate one, those
-    /// above it.
+    /// The trust bundle in PEM format: the authority's own certificate and, for an intermediate one, those above it.
     pub fn cert_pem(&self) -> &str {
         &self.cert_pem
     }
@@ -225,53 +181,52 @@ impl Authority {
         self.chain.signer.to_pem()
     }
 
-    /// The authority's private key in PEM format, as it was given or made.
+    /// The authority's private key in PEM format, as it was parsed or generated.
     pub fn key_pem(&self) -> &SecretString {
         &self.key_pem
     }
 
-    /// The authority's name.
+    /// The common name of the authority's subject.
     pub fn common_name(&self) -> &str {
         &self.chain.signer.common_name
     }
 
-    /// From when on everything that it issues can be valid.
-    pub fn begins(&self) -> OffsetDateTime {
-        self.chain.begins()
+    /// When the validity of the authority and of all those above it has begun.
+    pub fn not_before(&self) -> OffsetDateTime {
+        self.chain.not_before()
     }
 
-    /// When the authority or one above it, and with it everything it issued, ends.
-    pub fn ends(&self) -> OffsetDateTime {
-        self.chain.ends()
+    /// When the authority or one above it expires, and with it everything it issued.
+    pub fn not_after(&self) -> OffsetDateTime {
+        self.chain.not_after()
     }
 
-    /// Whether somebody who trusts this authority also trusts what the other issues.
-    pub fn vouches_for(&self, other: &Self) -> bool {
-        let knows = |one: &Certificate, stranger: &Certificate| {
-            one.public_key == stranger.public_key || stranger.is_issued_by(one)
+    /// Whether a client that trusts this authority also trusts certificates issued by the other.
+    pub fn trusts(&self, other: &Self) -> bool {
+        let trusted_by = |one: &Certificate, other: &Certificate| {
+            one.public_key == other.public_key || other.is_issued_by(one)
         };
         self.chain
             .all()
-            .any(|one| other.chain.all().any(|stranger| knows(one, stranger)))
+            .any(|one| other.chain.all().any(|above| trusted_by(one, above)))
     }
 
-    /// Makes a key and a certificate for it.
+    /// Generates a key and issues a certificate for it.
     ///
     /// # Errors
-    /// When the authority has ended, a name cannot be written in a certificate, or the system
-    /// gives no randomness.
+    /// When the authority has expired, a name is not valid in a certificate, or the system provides no randomness.
     pub fn issue(&self, request: &Request, now: OffsetDateTime) -> Result<Leaf, Error> {
         let common_name = request.common_name.as_str();
         ensure!(
-            now < self.ends(),
-            EndedSnafu {
+            now < self.not_after(),
+            ExpiredSnafu {
                 common_name: self.common_name(),
-                ended: self.ends()
+                not_after: self.not_after()
             }
         );
         let mut params = parameters(common_name, request.organization.as_deref())?;
         (params.not_before, params.not_after) = validity(common_name, request.lifetime, now)?;
-        params.not_after = params.not_after.min(self.ends());
+        params.not_after = params.not_after.min(self.not_after());
         params.subject_alt_names = alternative_names(request)?;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -290,18 +245,14 @@ impl Authority {
             .signed_by(&key, &self.issuer)
             .context(SignSnafu { common_name })?;
         Ok(Leaf {
-            cert_pem: self.chain.behind(certificate.pem()),
+            cert_pem: self.chain.append_to(certificate.pem()),
             key_pem: key.serialize_pem().into(),
         })
     }
 
-    /// When a certificate issued at `now` would end.
-    pub(crate) fn would_last_until(
-        &self,
-        lifetime: Duration,
-        now: OffsetDateTime,
-    ) -> OffsetDateTime {
-        now.saturating_add(lifetime).min(self.ends())
+    /// When a certificate issued at `now` would expire.
+    pub(crate) fn not_after_for(&self, lifetime: Duration, now: OffsetDateTime) -> OffsetDateTime {
+        now.saturating_add(lifetime).min(self.not_after())
     }
 }
 
@@ -331,7 +282,7 @@ fn serial_number() -> Result<SerialNumber, Error> {
     Ok(SerialNumber::from_slice(&bytes))
 }
 
-/// Beginning and end in whole seconds, since certificates know no smaller unit.
+/// `notBefore` and `notAfter` in whole seconds, since certificates know no smaller unit.
 fn validity(
     common_name: &str,
     lifetime: Duration,
@@ -368,16 +319,14 @@ fn alternative_names(request: &Request) -> Result<Vec<SanType>, Error> {
             .build()
         };
         if name.parse::<IpAddr>().is_ok() {
-            return Err(refused(
-                "it is an address, which belongs among the addresses",
-            ));
+            return Err(refused("it is an IP address"));
         }
         if name.is_empty() || name.contains(char::is_whitespace) {
-            return Err(refused("it is empty or contains blanks"));
+            return Err(refused("it is empty or contains spaces"));
         }
         Ia5String::try_from(name.as_str())
             .map(SanType::DnsName)
-            .map_err(|_| refused("it has letters outside ASCII; give it in its xn-- form"))
+            .map_err(|_| refused("it is not ASCII; use its xn-- form"))
     });
     let ips = request.ips.iter().map(|ip| Ok(SanType::IpAddress(*ip)));
     dns_names.chain(ips).collect()

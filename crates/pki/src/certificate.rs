@@ -1,4 +1,4 @@
-//! Reading certificates: what one says, as plain values.
+//! Parsing of certificates.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,22 +11,22 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::x509::X509Name;
 
-/// A text that is not a certificate in PEM format.
+/// The text is not a certificate in PEM format.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display("this is not a certificate in PEM format: {reason}"))]
-pub struct Unreadable {
+pub struct InvalidCertificate {
     reason: String,
 }
 
-/// When a certificate ends.
+/// When a certificate expires.
 ///
 /// # Errors
 /// When the text is not a certificate in PEM format.
-pub fn expiry(cert_pem: &str) -> Result<OffsetDateTime, Unreadable> {
+pub fn expiry(cert_pem: &str) -> Result<OffsetDateTime, InvalidCertificate> {
     Ok(Certificate::from_pem(cert_pem)?.not_after)
 }
 
-/// What a certificate says, as far as this crate cares.
+/// The parts of a certificate that this crate compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Certificate {
     pub(crate) common_name: String,
@@ -36,9 +36,9 @@ pub(crate) struct Certificate {
     pub(crate) client: bool,
     pub(crate) server: bool,
     pub(crate) is_authority: bool,
-    /// Whether it is an authority that may sign certificates, and not only lists of revoked ones.
+    /// Whether it is an authority that may sign certificates, and not only revocation lists.
     pub(crate) may_sign: bool,
-    /// How many authorities there may be between it and a leaf; without a word, any number.
+    /// The maximum number of authorities between it and a leaf; unlimited without a constraint.
     pub(crate) path_length: Option<u32>,
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
@@ -53,29 +53,29 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    pub(crate) fn from_pem(text: &str) -> Result<Self, Unreadable> {
-        let (_, pem) = parse_x509_pem(text.as_bytes()).map_err(unreadable)?;
+    pub(crate) fn from_pem(text: &str) -> Result<Self, InvalidCertificate> {
+        let (_, pem) = parse_x509_pem(text.as_bytes()).map_err(invalid)?;
         Self::from_block(&pem)
     }
 
-    /// All certificates of a text that holds nothing else.
-    pub(crate) fn all_from_pem(text: &str) -> Result<Vec<Self>, Unreadable> {
+    /// All certificates of a text that contains nothing else.
+    pub(crate) fn all_from_pem(text: &str) -> Result<Vec<Self>, InvalidCertificate> {
         Pem::iter_from_buffer(text.as_bytes())
-            .map(|pem| Self::from_block(&pem.map_err(unreadable)?))
+            .map(|pem| Self::from_block(&pem.map_err(invalid)?))
             .collect()
     }
 
-    fn from_block(pem: &Pem) -> Result<Self, Unreadable> {
+    fn from_block(pem: &Pem) -> Result<Self, InvalidCertificate> {
         if pem.label != "CERTIFICATE" {
-            return UnreadableSnafu {
+            return InvalidCertificateSnafu {
                 reason: format!("it is a \"{}\"", pem.label),
             }
             .fail();
         }
-        let x509 = pem.parse_x509().map_err(unreadable)?;
-        let usages = x509.extended_key_usage().map_err(unreadable)?;
-        let key_usage = x509.key_usage().map_err(unreadable)?;
-        let constraints = x509.basic_constraints().map_err(unreadable)?;
+        let x509 = pem.parse_x509().map_err(invalid)?;
+        let usages = x509.extended_key_usage().map_err(invalid)?;
+        let key_usage = x509.key_usage().map_err(invalid)?;
+        let constraints = x509.basic_constraints().map_err(invalid)?;
         let mut certificate = Self {
             common_name: texts(x509.subject().iter_common_name())
                 .next()
@@ -96,15 +96,15 @@ impl Certificate {
             plain_subject: is_plain(x509.subject()),
             pem: pem.clone(),
         };
-        if let Some(names) = x509.subject_alternative_name().map_err(unreadable)? {
+        if let Some(names) = x509.subject_alternative_name().map_err(invalid)? {
             for name in &names.value.general_names {
                 match name {
                     GeneralName::DNSName(name) => {
                         certificate.dns_names.insert((*name).to_owned());
                     }
                     GeneralName::IPAddress(octets) => {
-                        let ip = address(octets).context(UnreadableSnafu {
-                            reason: "an address in it is neither IPv4 nor IPv6",
+                        let ip = address(octets).context(InvalidCertificateSnafu {
+                            reason: "one of its addresses is neither IPv4 nor IPv6",
                         })?;
                         certificate.ips.insert(ip);
                     }
@@ -115,16 +115,15 @@ impl Certificate {
         Ok(certificate)
     }
 
-    /// As encoded.
     pub(crate) fn der(&self) -> &[u8] {
         &self.pem.contents
     }
 
-    /// In PEM format, without anything that stood around it.
+    /// In PEM format, without comments around it.
     pub(crate) fn to_pem(&self) -> String {
         let body = STANDARD.encode(self.der());
         let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
-        // Base64 is ASCII, so every place is a character's.
+        // Base64 is ASCII, so every index is a character boundary.
         for start in (0..body.len()).step_by(64) {
             text += &body[start..body.len().min(start + 64)];
             text.push('\n');
@@ -132,17 +131,17 @@ impl Certificate {
         text + "-----END CERTIFICATE-----\n"
     }
 
-    /// Whether nobody stands above it.
+    /// Whether it is self-signed.
     pub(crate) fn is_root(&self) -> bool {
         self.is_issued_by(self)
     }
 
-    /// Whether `authority` issued it, by name and by key.
+    /// Whether `authority` issued it, by its subject and its key.
     pub(crate) fn is_issued_by(&self, authority: &Self) -> bool {
         self.issuer_der == authority.subject_der && self.is_signed_by(authority)
     }
 
-    /// Whether the key of `authority` made this certificate's signature.
+    /// Whether this certificate's signature was made with the key of `authority`.
     fn is_signed_by(&self, authority: &Self) -> bool {
         let (Ok(this), Ok(other)) = (self.pem.parse_x509(), authority.pem.parse_x509()) else {
             return false;
@@ -151,13 +150,12 @@ impl Certificate {
     }
 }
 
-/// Of a text without any certificate.
-pub(crate) fn no_certificate() -> Unreadable {
-    unreadable("there is none in it")
+pub(crate) fn no_certificate() -> InvalidCertificate {
+    invalid("it contains none")
 }
 
-fn unreadable(error: impl std::fmt::Display) -> Unreadable {
-    Unreadable {
+fn invalid(error: impl std::fmt::Display) -> InvalidCertificate {
+    InvalidCertificate {
         reason: error.to_string(),
     }
 }

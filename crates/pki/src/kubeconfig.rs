@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::authority::Leaf;
 
-/// How the user of a kubeconfig proves who it is.
+/// How the user of a kubeconfig authenticates.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// A client certificate with its key.
@@ -19,22 +19,22 @@ pub enum Credentials {
 /// A kubeconfig file for one cluster and one user.
 #[derive(Clone, Debug)]
 pub struct Kubeconfig {
-    /// The cluster's name in the file.
+    /// The name of the entry in `clusters`.
     pub cluster: String,
-    /// The user's name in the file.
+    /// The name of the entry in `users`.
     pub user: String,
-    /// The context's name in the file, made current.
+    /// The name of the entry in `contexts`, which becomes the current one.
     pub context: String,
     /// The API server's address, `https://host:port`.
     pub server: String,
-    /// The certificate of the authority the API server is trusted by.
+    /// The certificate of the authority that issued the API server's, in PEM format.
     pub authority_pem: String,
-    /// The user's proof.
+    /// How the user authenticates.
     pub credentials: Credentials,
 }
 
 impl Kubeconfig {
-    /// The file's text. It holds a key or a token: keep it in files only its owner can read.
+    /// The file's text. It contains a key or a token: store it in files that only their owner can read.
     pub fn render(&self) -> SecretString {
         let user = match &self.credentials {
             Credentials::Certificate(leaf) => format!(

@@ -1,8 +1,8 @@
-//! Reading private keys that others wrote.
+//! Parsing of private keys written by other tools.
 
 use rcgen::KeyPair;
 
-/// Reads the first private key of a text, whatever stands before it: `openssl ecparam -genkey` writes the curve first.
+/// Parses the first private key of a text, whatever precedes it: `openssl ecparam -genkey` writes the curve first.
 pub(crate) fn read(pem: &str) -> Result<KeyPair, rcgen::Error> {
     let mut start = 0;
     for line in pem.split_inclusive('\n') {

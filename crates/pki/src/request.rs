@@ -1,19 +1,19 @@
-//! What a leaf certificate is asked to say.
+//! The contents of a leaf certificate that is to be issued.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use time::Duration;
 
-/// How long a leaf certificate lasts unless asked otherwise.
+/// The default lifetime of a leaf certificate.
 pub const LEAF_LIFETIME: Duration = Duration::days(365);
 
-/// Which side of a TLS connection a certificate may stand on.
+/// The side of a TLS connection that a certificate may be used on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Usage {
-    /// Proves who a client is.
+    /// Authenticates a client.
     Client,
-    /// Proves who a server is.
+    /// Authenticates a server.
     Server,
     /// Both, as etcd members and the API server need.
     Both,
@@ -29,21 +29,20 @@ impl Usage {
     }
 }
 
-/// A certificate that is wanted. It holds no key and no secret, so it can be printed, compared
-/// and kept in a plan.
+/// A certificate to issue. It contains no key and no secret, so it can be printed, compared and kept in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The subject's common name: for Kubernetes the user.
     pub common_name: String,
-    /// The subject's organization: for Kubernetes the group. One is all that any component needs.
+    /// The subject's organization: for Kubernetes the group. No component needs more than one.
     pub organization: Option<String>,
-    /// DNS names a server answers to.
+    /// The server's DNS names.
     pub dns_names: BTreeSet<String>,
-    /// Addresses a server answers to.
+    /// The server's IP addresses.
     pub ips: BTreeSet<IpAddr>,
-    /// Client, server or both.
+    /// Its extended key usage.
     pub usage: Usage,
-    /// How long it lasts, at most until its authority ends.
+    /// How long it is valid; shortened where its authority expires earlier.
     pub lifetime: Duration,
 }
 
@@ -53,7 +52,7 @@ impl Request {
         Self::new(common_name, Usage::Client)
     }
 
-    /// A certificate for a server with this common name; add the names it answers to.
+    /// A certificate for a server with this common name; add the names and addresses it is reached by.
     pub fn server(common_name: impl Into<String>) -> Self {
         Self::new(common_name, Usage::Server)
     }
@@ -97,13 +96,13 @@ impl Request {
 
     /// Sets the lifetime.
     #[must_use]
-    pub fn lasting(mut self, lifetime: Duration) -> Self {
+    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
         self
     }
 
-    /// A certificate with less than this left is replaced: a third of its lifetime, so that a
-    /// cluster looked after a few times a year never meets an expired one.
+    /// A certificate with less than this left is renewed: a third of its lifetime, so that a cluster maintained a few times
+    /// a year never has an expired one.
     pub fn renewal_margin(&self) -> Duration {
         self.lifetime / 3
     }

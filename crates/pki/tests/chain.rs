@@ -7,7 +7,9 @@
 
 use std::time::Duration as StdDuration;
 
-use hatchery_pki::{AUTHORITY_LIFETIME, Authority, Error, LEAF_LIFETIME, Request, Unfit, judge};
+use hatchery_pki::{
+    AUTHORITY_LIFETIME, Authority, Error, LEAF_LIFETIME, RenewalReason, Request, check_certificate,
+};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     PKCS_ECDSA_P256_SHA256,
@@ -97,17 +99,20 @@ fn a_leaf_of_an_intermediate_brings_what_leads_to_the_root() {
         let leaf = authority.issue(&request, now()).unwrap().cert_pem;
         assert_eq!(leaf.matches("BEGIN CERTIFICATE").count(), count);
         holds(&leaf, &root).unwrap();
-        assert_eq!(judge(&leaf, &request, authority, now()), Ok(()));
+        assert_eq!(check_certificate(&leaf, &request, authority, now()), Ok(()));
         assert_eq!(
             authority.signer_pem().matches("BEGIN CERTIFICATE").count(),
             1
         );
 
         let end = leaf.find("-----END CERTIFICATE-----").unwrap() + 26;
-        let alone = judge(&leaf[..end], &request, authority, now());
+        let alone = check_certificate(&leaf[..end], &request, authority, now());
         match count {
             1 => assert_eq!(alone, Ok(())),
-            _ => assert!(matches!(alone, Err(Unfit::Chain { .. })), "{alone:?}"),
+            _ => assert!(
+                matches!(alone, Err(RenewalReason::Chain { .. })),
+                "{alone:?}"
+            ),
         }
     }
     assert!(holds(&root.signer_pem(), &lower).is_err());
@@ -124,7 +129,7 @@ fn an_authority_of_ours_may_have_none_below_it() {
     let (cert, key) = below(&ours, "stolen", 2000, |_| ());
     let file = cert.clone() + ours.cert_pem();
     let refused = Authority::from_pem(&file, key.serialize_pem().into()).unwrap_err();
-    assert!(matches!(refused, Error::TooLong { .. }), "{refused}");
+    assert!(matches!(refused, Error::PathLength { .. }), "{refused}");
     // Who verifies a chain without us reads it in the certificate.
     let (_, pem) = x509_parser::pem::parse_x509_pem(ours.cert_pem().as_bytes()).unwrap();
     let parsed = pem.parse_x509().unwrap();
@@ -139,15 +144,18 @@ fn without_its_root_an_intermediate_is_taken_too() {
     let request = Request::client("admin");
     let leaf = authority.issue(&request, now()).unwrap().cert_pem;
     assert_eq!(leaf.matches("BEGIN CERTIFICATE").count(), 2);
-    assert_eq!(judge(&leaf, &request, &authority, now()), Ok(()));
+    assert_eq!(
+        check_certificate(&leaf, &request, &authority, now()),
+        Ok(())
+    );
 }
 
 #[test]
 fn the_first_end_in_the_chain_is_the_end() {
     let short = root_for(Duration::days(100));
     let authority = intermediate(&short, "long");
-    assert_eq!(authority.ends(), short.ends());
-    assert_eq!(authority.begins(), short.begins());
+    assert_eq!(authority.not_after(), short.not_after());
+    assert_eq!(authority.not_before(), short.not_before());
     let leaf = authority.issue(&Request::client("admin"), now()).unwrap();
     assert!(hatchery_pki::expiry(&leaf.cert_pem).unwrap() < now() + LEAF_LIFETIME);
 }
@@ -159,9 +167,9 @@ fn what_is_no_chain_is_refused() {
     let read = |text: String| Authority::from_pem(&text, key.serialize_pem().into()).unwrap_err();
 
     let wrong = read(format!("{cert}{}", other.cert_pem()));
-    assert!(matches!(wrong, Error::Broken { .. }), "{wrong}");
+    assert!(matches!(wrong, Error::BrokenChain { .. }), "{wrong}");
     let turned = read(format!("{}{cert}", root.cert_pem()));
-    assert!(matches!(turned, Error::Broken { .. }), "{turned}");
+    assert!(matches!(turned, Error::BrokenChain { .. }), "{turned}");
     let with_key = read(format!("{cert}{}", key.serialize_pem()));
     assert!(matches!(with_key, Error::Certificate { .. }), "{with_key}");
     assert!(!format!("{with_key:?}").contains(&key.serialize_pem()[40..80]));
@@ -203,17 +211,17 @@ fn who_may_not_sign_leaves_or_authorities_is_refused() {
     }
     assert!(refused(last, false).is_none());
     let found = refused(last, true);
-    assert!(matches!(found, Some(Error::TooLong { .. })), "{found:?}");
+    assert!(matches!(found, Some(Error::PathLength { .. })), "{found:?}");
 }
 
 #[test]
 fn trust_is_shared_by_a_common_authority_only() {
     let (root, other) = (root(), root());
     let (one, two) = (intermediate(&root, "one"), intermediate(&root, "two"));
-    assert!(one.vouches_for(&two) && root.vouches_for(&one) && one.vouches_for(&one));
-    assert!(!one.vouches_for(&other) && !other.vouches_for(&two));
+    assert!(one.trusts(&two) && root.trusts(&one) && one.trusts(&one));
+    assert!(!one.trusts(&other) && !other.trusts(&two));
     let (cert, key) = below(&root, "three", 2000, |_| ());
     let alone = Authority::from_pem(&cert, key.serialize_pem().into()).unwrap();
-    assert!(!alone.vouches_for(&one));
-    assert!(root.vouches_for(&alone) && one.vouches_for(&alone) && !other.vouches_for(&alone));
+    assert!(!alone.trusts(&one));
+    assert!(root.trusts(&alone) && one.trusts(&alone) && !other.trusts(&alone));
 }

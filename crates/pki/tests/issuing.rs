@@ -31,7 +31,7 @@ fn pem(text: &str) -> Pem {
     parse_x509_pem(text.as_bytes()).unwrap().1
 }
 
-/// Whether the chain holds, judged by the verifier that rustls uses.
+/// Whether the chain holds, according to the verifier that rustls uses.
 fn verify(
     leaf_pem: &str,
     ca: &Authority,
@@ -189,7 +189,7 @@ fn an_authority_read_back_issues_what_the_first_one_would() {
     let copy = Authority::from_pem(CA.cert_pem(), CA.key_pem().clone()).unwrap();
     let leaf = copy.issue(&Request::client("admin"), *NOW).unwrap();
     verify(&leaf.cert_pem, &CA, KeyUsage::client_auth(), *NOW).unwrap();
-    assert_eq!(copy.ends(), *NOW + AUTHORITY_LIFETIME);
+    assert_eq!(copy.not_after(), *NOW + AUTHORITY_LIFETIME);
     assert_eq!(copy.common_name(), "kubernetes");
 }
 
@@ -197,10 +197,12 @@ fn an_authority_read_back_issues_what_the_first_one_would() {
 fn a_leaf_never_outlives_its_authority() {
     let ca = Authority::new("short", Duration::days(30), *NOW).unwrap();
     let leaf = ca.issue(&Request::client("admin"), *NOW).unwrap();
-    assert_eq!(expiry(&leaf.cert_pem).unwrap(), ca.ends());
+    assert_eq!(expiry(&leaf.cert_pem).unwrap(), ca.not_after());
 
-    let refused = ca.issue(&Request::client("admin"), ca.ends()).unwrap_err();
-    assert!(matches!(refused, Error::Ended { .. }), "{refused}");
+    let refused = ca
+        .issue(&Request::client("admin"), ca.not_after())
+        .unwrap_err();
+    assert!(matches!(refused, Error::Expired { .. }), "{refused}");
 }
 
 #[test]
@@ -209,7 +211,7 @@ fn what_cannot_be_an_authority_is_refused() {
     let leaf = CA.issue(&Request::client("admin"), *NOW).unwrap();
 
     let mixed = Authority::from_pem(CA.cert_pem(), other.key_pem().clone()).unwrap_err();
-    assert!(matches!(mixed, Error::OtherKey { .. }), "{mixed}");
+    assert!(matches!(mixed, Error::KeyMismatch { .. }), "{mixed}");
     let leaf = Authority::from_pem(&leaf.cert_pem, leaf.key_pem).unwrap_err();
     assert!(matches!(leaf, Error::NotAnAuthority { .. }), "{leaf}");
     let swapped =
@@ -234,7 +236,7 @@ fn names_no_certificate_can_carry_are_refused() {
     assert!(matches!(nameless, Error::NoCommonName), "{nameless}");
     for lifetime in [Duration::ZERO, -Duration::DAY, Duration::MAX] {
         let refused = CA
-            .issue(&Request::client("c").lasting(lifetime), *NOW)
+            .issue(&Request::client("c").with_lifetime(lifetime), *NOW)
             .unwrap_err();
         assert!(matches!(refused, Error::Lifetime { .. }), "{refused}");
     }

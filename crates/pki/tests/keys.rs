@@ -7,7 +7,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hatchery_pki::{Authority, Request, ServiceAccountKey, judge};
+use hatchery_pki::{Authority, Request, ServiceAccountKey, check_certificate};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_RSA_SHA256};
 use secrecy::{ExposeSecret, SecretString};
 use time::OffsetDateTime;
@@ -67,7 +67,7 @@ fn an_rsa_service_account_key_is_kept_as_it_was() {
 }
 
 #[test]
-fn an_rsa_authority_issues_and_judges() {
+fn an_rsa_authority_issues_and_checks() {
     let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
     let pair = rsa();
     let mut params = CertificateParams::default();
@@ -82,6 +82,9 @@ fn an_rsa_authority_issues_and_judges() {
         let ca = Authority::from_pem(&cert_pem, key).unwrap();
         let request = Request::client("kubernetes-admin").in_group("system:masters");
         let leaf = ca.issue(&request, now).unwrap();
-        assert_eq!(judge(&leaf.cert_pem, &request, &ca, now), Ok(()));
+        assert_eq!(
+            check_certificate(&leaf.cert_pem, &request, &ca, now),
+            Ok(())
+        );
     }
 }

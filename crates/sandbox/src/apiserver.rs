@@ -178,7 +178,7 @@ impl ApiServer {
     /// When the client library refuses its configuration.
     pub fn client(&self) -> Result<Client, Error> {
         Client::try_from(self.config.clone()).context(RequestSnafu {
-            what: "make a client",
+            what: "create a client",
         })
     }
 
@@ -198,7 +198,7 @@ impl ApiServer {
             .create(&PostParams::default(), &wanted)
             .await
             .context(RequestSnafu {
-                what: "make a namespace",
+                what: "create a namespace",
             })?;
         Ok(made.name_any())
     }

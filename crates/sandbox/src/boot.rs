@@ -1,5 +1,4 @@
-//! Waits until a machine is one: SSH answers with the key it really has, and systemd has
-//! finished booting.
+//! Waits until a machine has booted: SSH answers with the expected host key, and systemd is done.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Mutex, time::Duration};
 
@@ -7,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
     docker,
-    error::Error,
+    error::{Error, Problem},
     files,
     machine::Access,
     name,
@@ -22,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 const HOST_KEY: &str = "/etc/ssh/ssh_host_ed25519_key.pub";
 
-/// Puts our key and password on a machine that has others. Reads them from standard input.
-const LET_US_IN: &str = r#"
+/// Installs our key and password on a machine that has others. Reads them from standard input.
+const INSTALL_ACCESS: &str = r#"
 IFS= read -r key && IFS= read -r password || exit 1
 home=$(getent passwd "$1" | cut -d: -f6)
 mkdir -p -m 700 "$home/.ssh"
@@ -38,7 +37,7 @@ pub(crate) fn deadline(machines: usize) -> Duration {
     DEADLINE + DEADLINE_PER_MACHINE * u32::try_from(machines).unwrap_or(u32::MAX)
 }
 
-/// The machines' host keys as they become known, and the file that tells them to SSH.
+/// The machines' host keys as they become known, and SSH's `known_hosts` file.
 pub(crate) struct KnownHosts {
     directory: Directory,
     lines: Mutex<BTreeMap<Ipv4Addr, String>>,
@@ -102,7 +101,7 @@ enum Seen {
 }
 
 impl Booting<'_> {
-    /// Waits for it, or tells what is wrong with it.
+    /// Waits for it; an error says what it was waiting for.
     pub(crate) async fn wait(&self) -> Result<Booted, Error> {
         let started = Instant::now();
         let deadline = started + self.within;
@@ -124,11 +123,12 @@ impl Booting<'_> {
     }
 
     fn not_ready(&self, started: Instant, state: String) -> Error {
-        Error::NotReady {
+        Problem::NotReady {
             machine: self.machine.to_owned(),
             seconds: started.elapsed().as_secs(),
             state,
         }
+        .into()
     }
 
     /// `known` says whether its host key was read already.
@@ -137,13 +137,13 @@ impl Booting<'_> {
         if !*known {
             let key = match docker::run(&["exec", &container, "cat", HOST_KEY]).await {
                 Ok(key) => key,
-                Err(error) if error.says("is not running") => {
-                    return Ok(Seen::Failed("its container ended".into()));
+                Err(error) if error.mentions("is not running") => {
+                    return Ok(Seen::Failed("its container has stopped".into()));
                 }
                 Err(_) => return Ok(Seen::NotYet("it has no SSH host key yet".into())),
             };
             let Some(line) = ssh_directory::known_host(self.machine, self.address, &key) else {
-                return Ok(Seen::NotYet("its SSH host key is not complete".into()));
+                return Ok(Seen::NotYet("its SSH host key is incomplete".into()));
             };
             self.known_hosts.learn(self.address, line)?;
             *known = true;
@@ -155,7 +155,7 @@ impl Booting<'_> {
             Ok(output) => output.stdout.trim().to_owned(),
             Err(ssh::Error::Unreachable { message, .. }) => {
                 if message.contains("Permission denied") && !message.contains("booting up") {
-                    self.let_us_in(&container).await;
+                    self.install_access(&container).await;
                 }
                 *known = !message.contains("Host key verification failed");
                 return Ok(Seen::NotYet(format!("SSH: {message}")));
@@ -178,10 +178,17 @@ impl Booting<'_> {
 
     /// The machine was made with a key that is lost since: whoever controls Docker may give
     /// it another. When it does not work, the next look says so.
-    async fn let_us_in(&self, container: &str) {
+    async fn install_access(&self, container: &str) {
         let input = format!("{}\n{}\n", self.access.public_key, self.access.password);
         let arguments = [
-            "exec", "-i", container, "sh", "-c", LET_US_IN, "sh", self.user,
+            "exec",
+            "-i",
+            container,
+            "sh",
+            "-c",
+            INSTALL_ACCESS,
+            "sh",
+            self.user,
         ];
         if let Err(error) = docker::run_with_input(&arguments, input.as_bytes()).await {
             tracing::debug!("no access to {}: {error}", self.machine);

@@ -54,7 +54,7 @@ const NAMES: [&str; 41] = [
 const UNKNOWN_TO_DOCKER: [&str; 3] = ["PERFMON", "BPF", "CHECKPOINT_RESTORE"];
 
 /// Those that this process, and so a container started from here, may have at most.
-pub fn available() -> io::Result<Vec<&'static str>> {
+pub(crate) fn available() -> io::Result<Vec<&'static str>> {
     let status = fs::read_to_string("/proc/self/status")?;
     bounding_set(&status).ok_or_else(|| io::Error::other("/proc/self/status has no CapBnd"))
 }

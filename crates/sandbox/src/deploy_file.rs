@@ -8,21 +8,20 @@ use crate::settings::System;
 
 /// Machines cannot be given the roles asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// A cluster has a master.
     #[snafu(display("a cluster needs at least one master"))]
     NoMaster,
-    /// More roles than machines.
-    #[snafu(display("{masters} masters{} need {needed} machines, not {machines}",
+    #[snafu(display("{masters} master{}{} need {needed} machines, not {machines}",
+        if *masters == 1 { "" } else { "s" },
         if *loadbalance { " and a load balancer" } else { "" }))]
     TooFew {
-        /// Masters asked for.
         masters: usize,
-        /// Whether a load balancer was asked for.
         loadbalance: bool,
-        /// Machines these need.
         needed: usize,
-        /// Machines there are.
         machines: usize,
     },
 }
@@ -47,7 +46,7 @@ impl Default for Layout {
 
 impl Layout {
     /// Whether so many machines can have these roles.
-    pub fn check(self, machines: usize) -> Result<(), Error> {
+    pub(crate) fn check(self, machines: usize) -> Result<(), Error> {
         let Self {
             masters,
             loadbalance,
@@ -125,7 +124,7 @@ impl DeployFile<'_> {
             quoted(&self.key.to_string_lossy())
         )?;
         if let Some((bastion, address)) = self.bastion {
-            writeln!(out, "# {bastion} is the only way to the machines.")?;
+            writeln!(out, "# The machines can be reached only through {bastion}.")?;
             writeln!(out, "bastion: {}@{address}:22", self.user)?;
         }
         writeln!(out, "masters:")?;

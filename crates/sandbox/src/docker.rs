@@ -10,54 +10,47 @@ use crate::process;
 
 /// What can go wrong when Docker is asked.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// The `docker` program could not be started.
     #[snafu(display("cannot run docker: {source}"))]
-    Start {
-        /// Why.
-        source: io::Error,
-    },
-    /// Docker answered with an error.
+    Start { source: io::Error },
     #[snafu(display("docker {command} failed: {message}"))]
-    Failed {
-        /// The words of the subcommand, without its values.
-        command: String,
-        /// Docker's own words.
-        message: String,
-    },
-    /// Docker's answer was not the JSON it promises.
+    Failed { command: String, message: String },
     #[snafu(display("cannot read the answer of docker {command}: {source}"))]
     Answer {
-        /// The words of the subcommand.
         command: String,
-        /// Why.
         source: serde_json::Error,
     },
 }
 
 impl Error {
     /// Whether Docker's own words contain `words`, in any case.
-    pub fn says(&self, words: &str) -> bool {
+    pub(crate) fn mentions(&self, words: &str) -> bool {
         matches!(self, Self::Failed { message, .. } if message.to_lowercase().contains(words))
     }
 
     /// Whether the thing asked about does not exist (any more).
-    pub fn is_not_found(&self) -> bool {
-        self.says("no such") || self.says("not found")
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.mentions("no such") || self.mentions("not found")
     }
 
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
-        if self.says("no space left on device") {
+    pub(crate) fn remedy(&self) -> Option<String> {
+        if self.mentions("no space left on device") {
             return Some("free some space on Docker's disk ('docker system df' shows what uses it), then run this again".into());
         }
-        self.says("cannot connect to the docker daemon")
-            .then(|| "the Docker engine has ended: run 'up' again, which starts it".into())
+        self.mentions("cannot connect to the docker daemon")
+            .then(|| {
+                "the Docker engine has stopped: run 'hatchery sandbox up' again to start it".into()
+            })
     }
 
     /// Whether the name is taken already.
-    pub fn is_conflict(&self) -> bool {
-        self.says("already in use") || self.says("already exists")
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.mentions("already in use") || self.mentions("already exists")
     }
 }
 
@@ -74,7 +67,7 @@ pub async fn run_with_input<A: AsRef<str>>(arguments: &[A], input: &[u8]) -> Res
     }
     FailedSnafu {
         command: subcommand(arguments),
-        message: last_words(&stderr, &stdout),
+        message: error_text(&stderr, &stdout),
     }
     .fail()
 }
@@ -90,7 +83,7 @@ pub async fn inspect<T: DeserializeOwned>(kind: &str, names: &[String]) -> Resul
     let command = subcommand(&arguments);
     let gone = |error: &Error| error.is_not_found();
     if !success {
-        let message = last_words(&stderr, "");
+        let message = error_text(&stderr, "");
         let error = Error::Failed {
             command: command.clone(),
             message,
@@ -127,7 +120,7 @@ fn subcommand<A: AsRef<str>>(arguments: &[A]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn last_words(stderr: &str, stdout: &str) -> String {
+fn error_text(stderr: &str, stdout: &str) -> String {
     let text = if stderr.trim().is_empty() {
         stdout
     } else {
@@ -148,13 +141,13 @@ mod tests {
     fn an_error_names_the_subcommand_and_keeps_docker_s_words() {
         let error = Error::Failed {
             command: subcommand(&["network", "create", "--label", "secret"]),
-            message: last_words("Error: Pool overlaps\n\nSee 'docker run --help'.\n", ""),
+            message: error_text("Error: Pool overlaps\n\nSee 'docker run --help'.\n", ""),
         };
         assert_eq!(
             error.to_string(),
             "docker network create failed: Error: Pool overlaps"
         );
-        assert!(error.says("pool overlaps"));
+        assert!(error.mentions("pool overlaps"));
         assert_eq!(error.remedy(), None);
         assert!(!error.is_conflict());
     }

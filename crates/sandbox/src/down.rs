@@ -15,16 +15,15 @@ const AT_ONCE: usize = 8;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Removes a sandbox and whatever is left of one, or refuses when there is nothing of it.
-pub async fn down(name: &Name, home: Option<&Path>, progress: &Progress) -> Result<(), Error> {
+pub async fn down(name: &Name, home: &Path, progress: &Progress) -> Result<(), Error> {
     engine::require().await?;
-    let home = lab::home_or_default(home)?;
-    let directory = lab::directory(&home, name);
+    let directory = lab::directory(home, name);
     let all = Inventory::read(None).await?;
-    if all.of(name.as_str()).is_empty() && !directory.path().exists() {
+    if all.for_sandbox(name.as_str()).is_empty() && !directory.path().exists() {
         return Err(lab::unknown(name, &all));
     }
-    let held_by = format!("another process that works on sandbox {name}");
-    let lock = files::Lock::exclusive(&lab::lock_path(&home, name), &held_by, progress).await?;
+    let held_by = format!("another process working on sandbox {name}");
+    let lock = files::Lock::exclusive(&lab::lock_path(home, name), &held_by, progress).await?;
     remove_from_docker(name.as_str()).await?;
     image::remove_unused().await?;
     files::remove_dir(directory.path())?;
@@ -59,8 +58,8 @@ async fn gone(arguments: impl AsRef<[String]>) -> Result<(), docker::Error> {
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error)
                 if Instant::now() < deadline
-                    && (error.says("is already in progress")
-                        || error.says("has active endpoints")) =>
+                    && (error.mentions("is already in progress")
+                        || error.mentions("has active endpoints")) =>
             {
                 sleep(Duration::from_millis(200)).await;
             }

@@ -26,47 +26,33 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What can go wrong on the way to a Docker engine.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// There is none and we may not or cannot make one; nothing was touched.
     #[snafu(display("{problem}"))]
-    Missing {
-        /// What exactly is missing.
-        problem: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// Its packages could not be installed.
+    Missing { problem: String, remedy: String },
     #[snafu(display("cannot install Docker: {source}"))]
-    Install {
-        /// Why.
-        source: packages::Error,
-    },
-    /// It was installed but does not run.
+    Install { source: packages::Error },
     #[snafu(display("the Docker engine does not start: {reason}"))]
-    Start {
-        /// What was seen.
-        reason: String,
-    },
-    /// The lock against a second installation failed.
+    Start { reason: String },
     #[snafu(display("{source}"))]
-    Lock {
-        /// Why.
-        source: files::Error,
-    },
+    Lock { source: files::Error },
 }
 
 impl Error {
     /// Whether nothing was touched.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Missing { .. })
     }
 
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Missing { remedy, .. } => remedy.clone(),
             Self::Install { .. } => {
-                "see whether 'apt-get update && apt-get install docker.io' works, then run this again".into()
+                "check that 'apt-get update && apt-get install docker.io' works, then run this again".into()
             }
             Self::Start { .. } => format!("its log is {LOG} (or 'journalctl -u docker')"),
             Self::Lock { source } => return source.remedy(),
@@ -76,27 +62,27 @@ impl Error {
 
 /// What stands between us and an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+enum Status {
     Running,
-    NoProgram,
+    NotInstalled,
     NoPermission,
-    Silent(String),
+    Unreachable(String),
 }
 
 /// The facts that decide what may be done about a missing engine.
 #[derive(Clone, Debug)]
 struct Situation {
-    answer: Answer,
+    status: Status,
     docker_host: Option<String>,
     root: bool,
     distribution: Distribution,
 }
 
 /// Uses the running engine, or refuses with what is missing. Changes nothing.
-pub async fn require() -> Result<(), Error> {
+pub(crate) async fn require() -> Result<(), Error> {
     let situation = Situation::observe().await;
-    match situation.answer {
-        Answer::Running => Ok(()),
+    match situation.status {
+        Status::Running => Ok(()),
         _ => Err(situation.refusal().unwrap_or_else(|| Error::Missing {
             problem: "no Docker engine is running, so there is no sandbox".into(),
             remedy: "'hatchery sandbox up' installs and starts one".into(),
@@ -107,7 +93,7 @@ pub async fn require() -> Result<(), Error> {
 /// Uses the running engine; otherwise installs and starts one where that is possible.
 pub async fn ensure(progress: &Progress) -> Result<(), Error> {
     let situation = Situation::observe().await;
-    if situation.answer == Answer::Running {
+    if situation.status == Status::Running {
         return Ok(());
     }
     if let Some(refusal) = situation.refusal() {
@@ -125,7 +111,7 @@ pub async fn ensure(progress: &Progress) -> Result<(), Error> {
         ),
         Err(_) => None,
     };
-    if ask().await == Answer::Running {
+    if status().await == Status::Running {
         return Ok(());
     }
     if !(packages::has_program("dockerd") && packages::has_program("docker")) {
@@ -154,8 +140,8 @@ async fn start(progress: &Progress) -> Result<(), Error> {
     }
     let deadline = Instant::now() + START_DEADLINE;
     while Instant::now() < deadline {
-        if ask().await == Answer::Running {
-            progress.note("the Docker engine runs; it stays when the sandbox is removed");
+        if status().await == Status::Running {
+            progress.note("the Docker engine is running; it is kept when the sandbox is removed");
             return Ok(());
         }
         sleep(Duration::from_millis(250)).await;
@@ -163,7 +149,7 @@ async fn start(progress: &Progress) -> Result<(), Error> {
     let log = fs::read_to_string(LOG).unwrap_or_default();
     let last = log.lines().next_back().unwrap_or("it left no log");
     Err(start_failed(format!(
-        "no answer after {} s; last line of its log: {last}",
+        "no status after {} s; last line of its log: {last}",
         START_DEADLINE.as_secs()
     )))
 }
@@ -189,24 +175,24 @@ fn in_its_own_session(program: &str) -> io::Result<()> {
         .map(|_| ())
 }
 
-async fn ask() -> Answer {
+async fn status() -> Status {
     classify(docker::run(&["version", "--format", "{{.Server.Version}}"]).await)
 }
 
-fn classify(result: Result<String, docker::Error>) -> Answer {
+fn classify(result: Result<String, docker::Error>) -> Status {
     match result {
-        Ok(_) => Answer::Running,
-        Err(docker::Error::Start { .. }) => Answer::NoProgram,
-        Err(error) if error.says("permission denied") => Answer::NoPermission,
-        Err(docker::Error::Failed { message, .. }) => Answer::Silent(message),
-        Err(error @ docker::Error::Answer { .. }) => Answer::Silent(error.to_string()),
+        Ok(_) => Status::Running,
+        Err(docker::Error::Start { .. }) => Status::NotInstalled,
+        Err(error) if error.mentions("permission denied") => Status::NoPermission,
+        Err(docker::Error::Failed { message, .. }) => Status::Unreachable(message),
+        Err(error @ docker::Error::Answer { .. }) => Status::Unreachable(error.to_string()),
     }
 }
 
 impl Situation {
     async fn observe() -> Self {
         Self {
-            answer: ask().await,
+            status: status().await,
             docker_host: env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()),
             root: packages::is_root(),
             distribution: Distribution::read(),
@@ -216,15 +202,15 @@ impl Situation {
     /// Why no engine can be made here; `None` when one can.
     fn refusal(&self) -> Option<Error> {
         let title = &self.distribution.title;
-        let (problem, remedy) = match (&self.answer, &self.docker_host) {
-            (Answer::Running, _) => return None,
-            (Answer::NoPermission, _) => (
-                "the Docker engine runs, but this user may not use it".to_owned(),
+        let (problem, remedy) = match (&self.status, &self.docker_host) {
+            (Status::Running, _) => return None,
+            (Status::NoPermission, _) => (
+                "the Docker engine is running, but this user may not access it".to_owned(),
                 "run this as root, or as root: 'usermod -aG docker USER', then log in again".to_owned(),
             ),
             (_, Some(host)) => (
                 format!("no Docker engine answers at DOCKER_HOST={host}"),
-                "unset DOCKER_HOST to use this machine's own engine, or start the one it names".to_owned(),
+                "unset DOCKER_HOST to use the engine of this machine, or start the one it names".to_owned(),
             ),
             _ if !self.root => (
                 "no Docker engine is running, and only root can install or start one".to_owned(),
@@ -235,8 +221,8 @@ impl Situation {
                 },
             ),
             _ if !self.distribution.is_debian_or_ubuntu => (
-                format!("no Docker engine is running, and on {title} none can be installed from here"),
-                "install Docker with the distribution's own means and start it: 'systemctl start docker'".to_owned(),
+                format!("no Docker engine is running, and installing one on {title} is not supported"),
+                "install Docker with the distribution's package manager and start it: 'systemctl start docker'".to_owned(),
             ),
             _ => return None,
         };
@@ -248,9 +234,9 @@ impl Situation {
 mod tests {
     use super::*;
 
-    fn situation(answer: Answer) -> Situation {
+    fn situation(status: Status) -> Situation {
         Situation {
-            answer,
+            status,
             docker_host: None,
             root: true,
             distribution: Distribution {
@@ -260,7 +246,7 @@ mod tests {
         }
     }
 
-    fn told(situation: &Situation) -> String {
+    fn message(situation: &Situation) -> String {
         let error = situation.refusal().expect("a refusal");
         assert!(error.is_refusal());
         format!("{error}\n{}", error.remedy().unwrap())
@@ -268,36 +254,40 @@ mod tests {
 
     #[test]
     fn root_on_debian_may_make_one() {
-        assert!(situation(Answer::NoProgram).refusal().is_none());
-        assert!(situation(Answer::Silent("x".into())).refusal().is_none());
+        assert!(situation(Status::NotInstalled).refusal().is_none());
+        assert!(
+            situation(Status::Unreachable("x".into()))
+                .refusal()
+                .is_none()
+        );
     }
 
     #[test]
     fn every_other_situation_says_exactly_what_is_missing() {
         let user = Situation {
             root: false,
-            ..situation(Answer::NoProgram)
+            ..situation(Status::NotInstalled)
         };
-        assert!(told(&user).contains("only root can install"));
-        assert!(told(&user).contains("apt-get install docker.io"));
+        assert!(message(&user).contains("only root can install"));
+        assert!(message(&user).contains("apt-get install docker.io"));
 
-        let group = situation(Answer::NoPermission);
-        assert!(told(&group).contains("usermod -aG docker"));
+        let group = situation(Status::NoPermission);
+        assert!(message(&group).contains("usermod -aG docker"));
 
         let elsewhere = Situation {
             docker_host: Some("tcp://nowhere:1".into()),
-            ..situation(Answer::Silent("refused".into()))
+            ..situation(Status::Unreachable("refused".into()))
         };
-        assert!(told(&elsewhere).contains("DOCKER_HOST=tcp://nowhere:1"));
+        assert!(message(&elsewhere).contains("DOCKER_HOST=tcp://nowhere:1"));
 
         let rocky = Situation {
             distribution: Distribution {
                 title: "Rocky Linux 9".into(),
                 is_debian_or_ubuntu: false,
             },
-            ..situation(Answer::Silent("refused".into()))
+            ..situation(Status::Unreachable("refused".into()))
         };
-        assert!(told(&rocky).contains("Rocky Linux 9"));
+        assert!(message(&rocky).contains("Rocky Linux 9"));
     }
 
     #[test]
@@ -308,14 +298,14 @@ mod tests {
                 message: message.into(),
             })
         };
-        assert_eq!(classify(Ok("20.10".into())), Answer::Running);
+        assert_eq!(classify(Ok("20.10".into())), Status::Running);
         assert_eq!(
             classify(failed("permission denied while trying to connect")),
-            Answer::NoPermission
+            Status::NoPermission
         );
         assert!(matches!(
             classify(failed("Cannot connect to the Docker daemon")),
-            Answer::Silent(_)
+            Status::Unreachable(_)
         ));
     }
 }

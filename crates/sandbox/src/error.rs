@@ -1,6 +1,6 @@
-//! What a call of this crate can end with, and what the user can do about it.
+//! Failures of the calls of this crate, and what the user can do about them.
 
-use std::io;
+use std::{fmt, io};
 
 use snafu::Snafu;
 
@@ -8,162 +8,123 @@ use crate::{
     deploy_file, docker, engine, fault, files, fixtures, image, name, settings, ssh, subnet,
 };
 
-/// Why a sandbox could not be made, found, changed or removed.
+/// Why a sandbox could not be created, found, changed or removed.
+#[derive(Debug)]
+pub struct Error(Box<Problem>);
+
+impl Error {
+    /// Whether the input or this machine is unsuitable and nothing was changed.
+    pub fn is_refusal(&self) -> bool {
+        self.0.is_refusal()
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        self.0.remedy()
+    }
+
+    /// No sandbox has a machine of this name.
+    pub fn unknown_machine(machine: &str) -> Self {
+        Problem::UnknownSandbox {
+            name: machine.to_owned(),
+            suggestion: None,
+        }
+        .into()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl<E: Into<Problem>> From<E> for Error {
+    fn from(problem: E) -> Self {
+        Self(Box::new(problem.into()))
+    }
+}
+
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(crate)))]
-pub enum Error {
-    /// Not a sandbox's name.
+pub(crate) enum Problem {
     #[snafu(transparent)]
-    Name {
-        /// Why.
-        source: name::Invalid,
-    },
-    /// Settings that make no sense.
+    Name { source: name::Invalid },
     #[snafu(transparent)]
-    Settings {
-        /// Why.
-        source: settings::Error,
-    },
-    /// Roles that the machines cannot have.
+    Settings { source: settings::Error },
     #[snafu(transparent)]
-    Layout {
-        /// Why.
-        source: deploy_file::Error,
-    },
-    /// No machine asked for.
+    Layout { source: deploy_file::Error },
     #[snafu(display("a sandbox needs at least one machine"))]
     NoMachines,
-    /// More machines than addresses.
     #[snafu(display(
-        "{asked} machines are too many: a sandbox's network has addresses for {}",
+        "{asked} machines are too many: the network of a sandbox has addresses for {}",
         subnet::MAX_MACHINES
     ))]
-    TooManyMachines {
-        /// So many were asked for.
-        asked: usize,
-    },
-    /// The sandbox exists with another setting.
-    #[snafu(display("sandbox {name} exists with {what} {has}, not {wanted}"))]
+    TooManyMachines { asked: usize },
+    #[snafu(display("sandbox {name} already exists with {what} {has}, not {wanted}"))]
     Conflict {
-        /// The sandbox.
         name: String,
-        /// Which setting.
         what: &'static str,
-        /// As it is.
         has: String,
-        /// As it was asked for.
         wanted: String,
     },
-    /// No such sandbox.
     #[snafu(display("there is no sandbox '{name}'"))]
     UnknownSandbox {
-        /// What was asked for.
         name: String,
-        /// The nearest one there is.
-        meant: Option<String>,
+        suggestion: Option<String>,
     },
-    /// No such machine.
     #[snafu(display("sandbox {sandbox} has no machine '{machine}'"))]
     UnknownMachine {
-        /// The sandbox.
         sandbox: String,
-        /// What was asked for.
         machine: String,
-        /// The nearest one there is.
-        meant: Option<String>,
-        /// All there are.
+        suggestion: Option<String>,
         known: Vec<String>,
     },
-    /// The machines are there, the files that let us in are not.
-    #[snafu(display("the key to the machines of sandbox {name} is not in {directory}"))]
-    NoAccess {
-        /// The sandbox.
-        name: String,
-        /// Where it was looked for.
-        directory: String,
-    },
-    /// No network left.
+    #[snafu(display("the SSH key for the machines of sandbox {name} is missing in {directory}"))]
+    NoAccess { name: String, directory: String },
     #[snafu(display(
         "no free network for the sandbox: this machine's routes and Docker's networks leave no /24 of 10.201.0.0/16, 172.27.0.0/16 or 192.168.128.0/17"
     ))]
     NoSubnet,
-    /// Somebody removed the network under the machines.
-    #[snafu(display("the network of sandbox {name} is gone or not as it was made"))]
-    NetworkGone {
-        /// The sandbox.
-        name: String,
-    },
-    /// A machine did not boot.
+    #[snafu(display("the Docker network of sandbox {name} is missing or was changed"))]
+    NetworkGone { name: String },
     #[snafu(display("{machine} is not ready after {seconds} s: {state}"))]
     NotReady {
-        /// The machine.
         machine: String,
-        /// How long it was waited for.
         seconds: u64,
-        /// What was seen of it.
         state: String,
     },
-    /// Something of the control machine could not be read.
     #[snafu(display("cannot {what}: {source}"))]
     Local {
-        /// What was tried.
         what: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// No Docker engine.
     #[snafu(transparent)]
-    Engine {
-        /// Why.
-        source: engine::Error,
-    },
-    /// Docker failed.
+    Engine { source: engine::Error },
     #[snafu(transparent)]
-    Docker {
-        /// Why.
-        source: docker::Error,
-    },
-    /// The machines' image.
+    Docker { source: docker::Error },
     #[snafu(transparent)]
-    Image {
-        /// Why.
-        source: image::Error,
-    },
-    /// Fixtures could not be made.
+    Image { source: image::Error },
     #[snafu(transparent)]
-    Fixtures {
-        /// Why.
-        source: fixtures::Error,
-    },
-    /// Files of the control machine.
+    Fixtures { source: fixtures::Error },
     #[snafu(transparent)]
-    Files {
-        /// Why.
-        source: files::Error,
-    },
-    /// No directory for files.
+    Files { source: files::Error },
     #[snafu(transparent)]
-    NoPlace {
-        /// Why.
-        source: files::NoPlace,
-    },
-    /// SSH.
+    NoCache { source: files::NoCache },
     #[snafu(transparent)]
-    Ssh {
-        /// Why.
-        source: ssh::Error,
-    },
-    /// A fault that could not be made or ended.
+    Ssh { source: ssh::Error },
     #[snafu(transparent)]
-    Fault {
-        /// Why.
-        source: fault::Error,
-    },
+    Fault { source: fault::Error },
 }
 
-impl Error {
-    /// Whether the input or this machine was wrong and nothing was touched.
-    pub fn is_refusal(&self) -> bool {
+impl Problem {
+    fn is_refusal(&self) -> bool {
         match self {
             Self::Name { .. }
             | Self::Settings { .. }
@@ -175,7 +136,7 @@ impl Error {
             | Self::UnknownMachine { .. }
             | Self::NoAccess { .. }
             | Self::NoSubnet
-            | Self::NoPlace { .. } => true,
+            | Self::NoCache { .. } => true,
             Self::Engine { source } => source.is_refusal(),
             Self::Fixtures { source } => source.is_refusal(),
             Self::Ssh { source } => source.is_refusal(),
@@ -189,38 +150,37 @@ impl Error {
         }
     }
 
-    /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Settings {
                 source: settings::Error::SudoForRoot,
-            } => "name another user with --user, or leave --sudo out".into(),
-            Self::Layout { .. } => "ask for more with --machines, or for fewer roles".into(),
-            Self::NoMachines => "ask for some with --machines".into(),
-            Self::TooManyMachines { .. } => "make several sandboxes with different names".into(),
+            } => "choose another user with --user, or omit --sudo".into(),
+            Self::Layout { .. } => "increase --machines, or ask for fewer roles".into(),
+            Self::NoMachines => "set their number with --machines".into(),
+            Self::TooManyMachines { .. } => "create several sandboxes with different names".into(),
             Self::Conflict { name, .. } => {
                 format!("choose another name, or remove it first: 'hatchery sandbox down --name {name}'")
             }
-            Self::UnknownSandbox { meant, .. } => match meant {
-                Some(meant) => format!("did you mean '{meant}'? 'hatchery sandbox list' shows all there are"),
-                None => "'hatchery sandbox list' shows all there are".into(),
+            Self::UnknownSandbox { suggestion, .. } => match suggestion {
+                Some(suggestion) => format!("did you mean '{suggestion}'? 'hatchery sandbox list' shows all sandboxes"),
+                None => "'hatchery sandbox list' shows all sandboxes".into(),
             },
-            Self::UnknownMachine { meant, known, .. } => match meant {
-                Some(meant) => format!("did you mean '{meant}'?"),
+            Self::UnknownMachine { suggestion, known, .. } => match suggestion {
+                Some(suggestion) => format!("did you mean '{suggestion}'?"),
                 None => format!("it has {}", known.join(", ")),
             },
             Self::NoAccess { name, .. } => {
-                format!("'hatchery sandbox up --name {name}' makes a new one; or name the right --home")
+                format!("'hatchery sandbox up --name {name}' creates a new one; or use the right --home")
             }
             Self::NoSubnet => "remove sandboxes or Docker networks that are no longer needed ('docker network ls')".into(),
             Self::NetworkGone { name } => {
-                format!("remove what is left and make it anew: 'hatchery sandbox down --name {name}'")
+                format!("remove what is left and create it again: 'hatchery sandbox down --name {name}'")
             }
             Self::NotReady { machine, .. } => format!(
-                "look at it with 'docker exec -it {0} journalctl -b' and 'docker logs {0}'; running 'up' again goes on from here",
+                "look at it with 'docker exec -it {0} journalctl -b' and 'docker logs {0}'; running 'up' again continues from here",
                 name::container(machine)
             ),
-            Self::NoPlace { .. } => "set HOME, or HATCHERY_HOME and HATCHERY_CACHE".into(),
+            Self::NoCache { .. } => "set HOME or HATCHERY_CACHE".into(),
             Self::Engine { source } => return source.remedy(),
             Self::Fixtures { source } => return source.remedy(),
             Self::Ssh { source } => return source.remedy(),

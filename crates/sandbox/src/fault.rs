@@ -38,9 +38,9 @@ pub enum Fault {
 /// How slow the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowness {
-    /// At most so much in each direction.
+    /// The maximum rate in each direction.
     pub rate: Option<Rate>,
-    /// Every round trip takes so much longer. Needs a kernel with netem.
+    /// The additional round trip time. Requires a kernel with netem.
     pub delay: Option<Duration>,
 }
 
@@ -48,10 +48,10 @@ pub struct Slowness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(u64);
 
-/// Not a rate.
+/// The text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display(
-    "'{text}' is no rate: a number with kbit, mbit or gbit is, for example 1mbit, from 8kbit on"
+    "'{text}' is not a rate: use a number with kbit, mbit or gbit, at least 8kbit, for example 1mbit"
 ))]
 pub struct InvalidRate {
     text: String,
@@ -85,60 +85,44 @@ impl fmt::Display for Rate {
 
 /// Why a fault could not be made or ended.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// The machine is not in a state where this can happen.
     #[snafu(display("{machine} is {}", state.word()))]
     State {
-        /// The machine.
         machine: String,
-        /// What it is doing.
         state: State,
-        /// What would help.
         first: &'static str,
     },
-    /// The machine has no link that could be found.
     #[snafu(display("cannot find the network link of {machine}"))]
-    NoLink {
-        /// The machine.
-        machine: String,
-    },
-    /// The kernel cannot delay packets.
+    NoLink { machine: String },
     #[snafu(display("this kernel cannot delay packets: it has no netem (CONFIG_NET_SCH_NETEM)"))]
     NoDelay,
-    /// Neither slower nor later.
     #[snafu(display("a slow network needs a rate or a delay"))]
     NotSlow,
-    /// A command on the host's network failed.
     #[snafu(display("{command} failed: {message}"))]
-    Host {
-        /// The command.
-        command: String,
-        /// Its words.
-        message: String,
-    },
-    /// Docker failed.
+    Host { command: String, message: String },
     #[snafu(transparent)]
-    Docker {
-        /// Why.
-        source: docker::Error,
-    },
+    Docker { source: docker::Error },
 }
 
 impl Error {
     /// Whether nothing was touched.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::State { .. } | Self::NoDelay | Self::NotSlow)
     }
 
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::State {
                 state: State::Unfinished,
                 ..
-            } => Some("'hatchery sandbox up' finishes it".into()),
+            } => Some("run 'hatchery sandbox up' to complete it".into()),
             Self::State { machine, first, .. } => Some(format!(
-                "'hatchery sandbox fault {first} {machine}' comes first"
+                "run 'hatchery sandbox fault {first} {machine}' first"
             )),
             Self::NoDelay => Some("limit the rate alone: --rate 1mbit".into()),
             Self::NotSlow => {
@@ -151,7 +135,7 @@ impl Error {
 }
 
 impl Lab {
-    /// Lets something happen to a machine. Repeating it changes nothing.
+    /// Causes or ends a fault. Repeating it changes nothing.
     pub async fn fault(&self, machine: &str, fault: Fault) -> Result<(), error::Error> {
         let machine = self.machine(machine)?.name.clone();
         let own = Inventory::read(Some(self.name.as_str())).await?;
@@ -228,7 +212,7 @@ async fn set_link(machine: &str, to: &str) -> Result<(), Error> {
         .map(drop)
 }
 
-/// One end of a pair of links, as `ip -json link` tells.
+/// One end of a pair of links, as reported by `ip -json link`.
 #[derive(Debug, Deserialize)]
 struct Link {
     ifindex: u32,
@@ -316,7 +300,7 @@ async fn slow(machine: &str, slowness: Slowness) -> Result<(), Error> {
         Err(Error::Host { message, .. }) if message.contains("qdisc kind is unknown") => {
             return NoDelaySnafu.fail();
         }
-        Err(Error::Docker { source }) if source.says("qdisc kind is unknown") => {
+        Err(Error::Docker { source }) if source.mentions("qdisc kind is unknown") => {
             return NoDelaySnafu.fail();
         }
         result => result?,

@@ -1,4 +1,4 @@
-//! Files on the control machine: where they are, written atomically and with the right mode,
+//! Files on the control machine: the cache, files written atomically and with the right mode,
 //! and locks between processes.
 
 use std::{
@@ -24,61 +24,50 @@ pub struct Error {
 
 impl Error {
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         let dir = self.path.parent().unwrap_or(&self.path).display();
         match self.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(format!(
                 "free some space on the disk of {dir}, then run this again"
             )),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(format!(
-                "make {dir} writable for this user, or choose another place with --home or HATCHERY_CACHE"
+                "make {dir} writable for this user, or choose another directory with --home or HATCHERY_CACHE"
             )),
             _ => None,
         }
     }
 }
 
-/// Neither the directory's own variable nor `HOME` is set.
+/// Neither `HATCHERY_CACHE` nor `HOME` is set.
 #[derive(Debug, Snafu)]
-#[snafu(display("neither {variable} nor HOME is set, so there is no place for files"))]
-pub struct NoPlace {
-    variable: &'static str,
-}
+#[snafu(display("neither HATCHERY_CACHE nor HOME is set, so there is no directory for the cache"))]
+pub struct NoCache;
 
 /// `$HATCHERY_CACHE`, by default `~/.cache/hatchery`: what can be made again.
-pub fn cache_dir() -> Result<PathBuf, NoPlace> {
-    place("HATCHERY_CACHE", ".cache/hatchery")
-}
-
-/// `$HATCHERY_HOME`, by default `~/.hatchery`: what is kept.
-pub fn home_dir() -> Result<PathBuf, NoPlace> {
-    place("HATCHERY_HOME", ".hatchery")
-}
-
-fn place(variable: &'static str, under_home: &str) -> Result<PathBuf, NoPlace> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let path = match set(variable) {
+pub(crate) fn cache_dir() -> Result<PathBuf, NoCache> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let path = match variable("HATCHERY_CACHE") {
         Some(path) => PathBuf::from(path),
-        None => PathBuf::from(set("HOME").context(NoPlaceSnafu { variable })?).join(under_home),
+        None => PathBuf::from(variable("HOME").context(NoCacheSnafu)?).join(".cache/hatchery"),
     };
     Ok(std::path::absolute(&path).unwrap_or(path))
 }
 
 /// Makes a directory, and those above it, that only its owner can enter.
-pub fn make_private_dir(path: &Path) -> Result<(), Error> {
+pub(crate) fn make_private_dir(path: &Path) -> Result<(), Error> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
         .context(Snafu {
-            what: "make the directory",
+            what: "create the directory",
             path,
         })
 }
 
 /// Writes a file so that a reader, or the next run after a crash, sees the old or the new
 /// content and never half of one. `mode` is the file's, for example `0o600`.
-pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         let dir = path.parent().unwrap_or(Path::new("."));
         // Created with mode 0600, so a secret is never open to others, not even for a moment.
@@ -97,7 +86,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Erro
 }
 
 /// The content of a file, or `None` when there is none.
-pub fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -106,7 +95,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
 }
 
 /// Removes a directory with all it holds; fine when there is none.
-pub fn remove_dir(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove_dir(path: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context(Snafu {
             what: "remove",
@@ -118,14 +107,18 @@ pub fn remove_dir(path: &Path) -> Result<(), Error> {
 
 /// A lock between processes, released when dropped or when the process ends, however it ends.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     file: File,
     path: PathBuf,
 }
 
 impl Lock {
     /// Waits for the lock, telling the user when somebody else holds it.
-    pub async fn exclusive(path: &Path, held_by: &str, progress: &Progress) -> Result<Self, Error> {
+    pub(crate) async fn exclusive(
+        path: &Path,
+        held_by: &str,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
         loop {
             let file = open_lock(path)?;
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
@@ -143,21 +136,21 @@ impl Lock {
     }
 
     /// Waits for a lock that several may hold at once.
-    pub async fn shared(path: &Path) -> Result<Self, Error> {
+    pub(crate) async fn shared(path: &Path) -> Result<Self, Error> {
         let file = wait(path, open_lock(path)?, File::lock_shared).await?;
         let path = path.to_owned();
         Ok(Self { file, path })
     }
 
     /// The lock, or `None` when somebody else holds it.
-    pub fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
+    pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
         let file = open_lock(path)?;
         let path = path.to_owned();
         Ok(file.try_lock().is_ok().then_some(Self { file, path }))
     }
 
     /// Releases an exclusive lock and leaves no file behind.
-    pub fn release_and_remove(self) {
+    pub(crate) fn release_and_remove(self) {
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }

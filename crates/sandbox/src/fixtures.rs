@@ -1,4 +1,4 @@
-//! Fixtures: runs the embedded `fixtures` script and tells where its results lie.
+//! Fixtures: runs the embedded `fixtures` script and knows where its results are.
 
 use std::{
     fs, io,
@@ -21,59 +21,41 @@ use crate::{
 
 /// What can go wrong when fixtures are made.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// No directory for the cache.
     #[snafu(transparent)]
-    NoPlace {
-        /// Why.
-        source: files::NoPlace,
-    },
-    /// The script could not be put into the cache.
+    NoCache { source: files::NoCache },
     #[snafu(display("cannot unpack the fixtures script to {}: {source}", path.display()))]
-    Unpack {
-        /// Where to.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The script could not be started.
+    Unpack { path: PathBuf, source: io::Error },
     #[snafu(display("cannot run {}: {source}", script.display()))]
-    Start {
-        /// The script.
-        script: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The script says that a prerequisite is missing; it touched nothing.
+    Start { script: PathBuf, source: io::Error },
     #[snafu(display("{message}"))]
     Refused {
-        /// The script's words.
         message: String,
-        /// The script's advice.
         remedy: Option<String>,
     },
-    /// The script failed.
     #[snafu(display("{message}"))]
     Failed {
-        /// The script's words.
         message: String,
-        /// The script's advice.
         remedy: Option<String>,
     },
 }
 
 impl Error {
     /// Whether the input or the machine was wrong and nothing was touched.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoPlace { .. } | Self::Refused { .. })
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::NoCache { .. } | Self::Refused { .. })
     }
 
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::Refused { remedy, .. } | Self::Failed { remedy, .. } => remedy.clone(),
-            Self::NoPlace { .. } | Self::Unpack { .. } => {
-                Some("set HATCHERY_CACHE to a directory of yours with some space".into())
+            Self::NoCache { .. } | Self::Unpack { .. } => {
+                Some("set HATCHERY_CACHE to a writable directory with free space".into())
             }
             Self::Start { .. } => Some("the script needs bash in the PATH".into()),
         }
@@ -123,7 +105,7 @@ pub async fn ensure(names: &[&str]) -> Result<Fixtures, Error> {
 }
 
 /// Like [`ensure`], with the script's words handed to `progress`.
-pub async fn ensure_with(names: &[&str], progress: &Progress) -> Result<Fixtures, Error> {
+pub(crate) async fn ensure_with(names: &[&str], progress: &Progress) -> Result<Fixtures, Error> {
     let cache = files::cache_dir()?;
     let script = unpack(&cache)?;
     let mut child = Command::new("bash")
@@ -137,12 +119,12 @@ pub async fn ensure_with(names: &[&str], progress: &Progress) -> Result<Fixtures
         .spawn()
         .context(StartSnafu { script: &script })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (_, complaint) = tokio::join!(
+    let (_, stderr_lines) = tokio::join!(
         relay(stdout, |line| progress.send(Event::Fixture(line))),
         relay(stderr, |_| ()),
     );
     let status = child.wait().await.context(StartSnafu { script })?;
-    let (message, remedy) = split_complaint(&complaint);
+    let (message, remedy) = split_error(&stderr_lines);
     match status.code() {
         Some(0) => Ok(Fixtures {
             items: cache.join("items"),
@@ -165,9 +147,9 @@ async fn relay(from: Option<impl AsyncRead + Unpin>, each: impl Fn(String)) -> V
 }
 
 /// The script ends with `error: what`, then an indented line that says what to do.
-fn split_complaint(lines: &[String]) -> (String, Option<String>) {
+fn split_error(lines: &[String]) -> (String, Option<String>) {
     let Some(at) = lines.iter().rposition(|line| line.starts_with("error: ")) else {
-        let last = lines.last().map_or("it said nothing", String::as_str);
+        let last = lines.last().map_or("it printed nothing", String::as_str);
         return (format!("the fixtures script failed: {last}"), None);
     };
     let message = lines[at].trim_start_matches("error: ").to_owned();
@@ -218,10 +200,7 @@ fn embedded_hash() -> String {
         hash.update(file.bytes.len().to_le_bytes());
         hash.update(file.bytes);
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(hash.finalize())
 }
 
 #[cfg(test)]
@@ -247,9 +226,9 @@ mod tests {
     fn the_scripts_own_words_and_advice_are_kept() {
         let lines = ["noise", "error: no room", "  free some space"].map(String::from);
         assert_eq!(
-            split_complaint(&lines),
+            split_error(&lines),
             ("no room".into(), Some("free some space".into()))
         );
-        assert!(split_complaint(&[]).0.contains("said nothing"));
+        assert!(split_error(&[]).0.contains("printed nothing"));
     }
 }

@@ -12,53 +12,39 @@ const LABEL: &str = "hatchery.image";
 
 /// What can go wrong with images.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// Docker would not import it.
     #[snafu(display("cannot import the root file system {}: {source}", path.display()))]
     Import {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: docker::Error,
     },
-    /// The fixture's manifest could not be read.
-    #[snafu(display("cannot read what the fixture {fixture} is made from: {source}"))]
+    #[snafu(display("cannot read the MANIFEST of the fixture {fixture}: {source}"))]
     Key {
-        /// The fixture.
         fixture: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// The lock between processes failed.
     #[snafu(transparent)]
-    Lock {
-        /// Why.
-        source: files::Error,
-    },
-    /// Docker would not answer.
+    Lock { source: files::Error },
     #[snafu(transparent)]
-    Docker {
-        /// Why.
-        source: docker::Error,
-    },
-    /// No directory for the cache.
+    Docker { source: docker::Error },
     #[snafu(transparent)]
-    NoPlace {
-        /// Why.
-        source: files::NoPlace,
-    },
+    NoCache { source: files::NoCache },
 }
 
 impl Error {
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::Import { source, .. } | Self::Docker { source } => source.remedy(),
             Self::Lock { source } => source.remedy(),
-            Self::Key { fixture, .. } => {
-                Some(format!("run 'fixtures clean {fixture}' and this again"))
-            }
-            Self::NoPlace { .. } => Some("set HOME or HATCHERY_CACHE".into()),
+            Self::Key { fixture, .. } => Some(format!(
+                "run 'fixtures clean {fixture}', then run this again"
+            )),
+            Self::NoCache { .. } => Some("set HOME or HATCHERY_CACHE".into()),
         }
     }
 }
@@ -97,7 +83,7 @@ pub async fn ensure(
         // Two imports at once would leave an image without a name behind.
         let _alone = files::Lock::exclusive(
             &lock_path()?,
-            "another process that is using the machines' images",
+            "another process that is using the images of the machines",
             progress,
         )
         .await?;
@@ -132,7 +118,7 @@ pub async fn remove_unused() -> Result<(), Error> {
     let images = docker::run(&["images", "--quiet", "--no-trunc", "--filter", &filter]).await?;
     for image in images.split_whitespace() {
         match docker::run(&["rmi", image]).await {
-            Err(error) if !error.says("conflict") && !error.is_not_found() => {
+            Err(error) if !error.mentions("conflict") && !error.is_not_found() => {
                 return Err(error.into());
             }
             _ => {}

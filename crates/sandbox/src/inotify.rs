@@ -10,7 +10,7 @@ const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
 const ENOUGH: u32 = 2048;
 
 /// Raises the limit until the next boot, where it is lower and we may.
-pub(crate) fn allow(progress: &Progress) {
+pub(crate) fn raise_limit(progress: &Progress) {
     let now = fs::read_to_string(LIMIT).ok();
     let now = now.and_then(|text| text.trim().parse::<u32>().ok());
     // Without the right to do so, a few machines will still do.
@@ -18,7 +18,7 @@ pub(crate) fn allow(progress: &Progress) {
         && fs::write(LIMIT, ENOUGH.to_string()).is_ok()
     {
         progress.note(format!(
-            "fs.inotify.max_user_instances is {ENOUGH} until the next boot, was {now}: machines share it"
+            "raised fs.inotify.max_user_instances from {now} to {ENOUGH} until the next boot: all machines share it"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! What exists: sandboxes, their networks and machines, as Docker's labels tell.
+//! What exists: sandboxes, their networks and machines, from Docker's labels.
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ pub enum State {
 }
 
 impl State {
-    fn of(status: &str) -> Self {
+    fn from_status(status: &str) -> Self {
         match status {
             "created" => Self::Unfinished,
             "running" | "restarting" => Self::Running,
@@ -133,7 +133,7 @@ impl Inventory {
     }
 
     /// The names of all sandboxes that Docker holds something of.
-    pub fn sandboxes(&self) -> Vec<String> {
+    pub(crate) fn sandboxes(&self) -> Vec<String> {
         let networks = self.networks.iter().map(|network| &network.sandbox);
         let containers = self.containers.iter().map(|container| &container.sandbox);
         let mut names: Vec<_> = networks.chain(containers).cloned().collect();
@@ -143,7 +143,7 @@ impl Inventory {
     }
 
     /// The part that belongs to one sandbox.
-    pub fn of(&self, sandbox: &str) -> Self {
+    pub(crate) fn for_sandbox(&self, sandbox: &str) -> Self {
         let networks = self.networks.iter().filter(|n| n.sandbox == sandbox);
         let containers = self.containers.iter().filter(|c| c.sandbox == sandbox);
         Self {
@@ -153,14 +153,14 @@ impl Inventory {
     }
 
     /// The settings that the (one) sandbox was made with.
-    pub fn settings(&self) -> Option<Settings> {
+    pub(crate) fn settings(&self) -> Option<Settings> {
         let networks = self.networks.iter().map(|network| &network.settings);
         let containers = self.containers.iter().map(|container| &container.settings);
         networks.chain(containers).flatten().next().cloned()
     }
 
     /// The test process that owns the (one) sandbox.
-    pub fn test_owner(&self) -> Option<&str> {
+    pub(crate) fn test_owner(&self) -> Option<&str> {
         let networks = self.networks.iter().map(|network| &network.test);
         let containers = self.containers.iter().map(|container| &container.test);
         networks
@@ -192,7 +192,7 @@ async fn ids(arguments: &[&str]) -> Result<Vec<String>, docker::Error> {
 }
 
 /// Every IPv4 network that Docker has given away, ours or not.
-pub async fn docker_subnets() -> Result<Vec<Ipv4Net>, docker::Error> {
+pub(crate) async fn docker_subnets() -> Result<Vec<Ipv4Net>, docker::Error> {
     let networks = ids(&["network", "ls", "--quiet", "--no-trunc"]).await?;
     let networks: Vec<RawNetwork> = docker::inspect("network", &networks).await?;
     Ok(networks.iter().flat_map(RawNetwork::subnets).collect())
@@ -258,7 +258,7 @@ impl Container {
             machine: labels.get(MACHINE)?.clone(),
             role: labels.get(ROLE)?.parse().ok()?,
             address: labels.get(ADDRESS)?.parse().ok()?,
-            state: State::of(&raw.state.status),
+            state: State::from_status(&raw.state.status),
             image: raw.image,
             settings: Settings::from_labels(&labels),
             test: labels.get(TEST).cloned(),
@@ -268,7 +268,11 @@ impl Container {
 
 impl Network {
     fn from_raw(raw: RawNetwork) -> Option<Self> {
-        let subnet = raw.subnets().first().copied().and_then(Subnet::of);
+        let subnet = raw
+            .subnets()
+            .first()
+            .copied()
+            .and_then(Subnet::from_network);
         let labels = raw.labels.unwrap_or_default();
         Some(Self {
             id: raw.id,

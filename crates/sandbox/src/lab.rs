@@ -15,7 +15,8 @@ pub use crate::{
     up::{Options, up},
 };
 use crate::{
-    engine, error, files,
+    engine,
+    error::{self, Problem},
     inventory::{Container, Inventory, State},
     name::{self, Name},
     settings::{Role, Settings},
@@ -24,10 +25,10 @@ use crate::{
     subnet::Subnet,
 };
 
-/// A sandbox that exists.
+/// An existing sandbox.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// Its name.
+    /// The name of the sandbox.
     pub name: Name,
     /// What its machines have in common.
     pub settings: Settings,
@@ -53,7 +54,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    fn of(container: &Container, directory: &Directory) -> Self {
+    fn from_container(container: &Container, directory: &Directory) -> Self {
         Self {
             name: container.machine.clone(),
             address: container.address,
@@ -111,20 +112,12 @@ pub(crate) fn lock_path(home: &Path, name: &Name) -> PathBuf {
     home.join("sandbox").join(format!(".{name}.lock"))
 }
 
-/// Hatchery's home: the one given, or the usual one.
-pub(crate) fn home_or_default(home: Option<&Path>) -> Result<PathBuf, files::NoPlace> {
-    match home {
-        Some(home) => Ok(std::path::absolute(home).unwrap_or(home.to_owned())),
-        None => files::home_dir(),
-    }
-}
-
 /// All sandboxes on this machine, whoever made them.
 pub async fn list() -> Result<Vec<Summary>, Error> {
     engine::require().await?;
     let all = Inventory::read(None).await?;
     let summary = |name: String| {
-        let own = all.of(&name);
+        let own = all.for_sandbox(&name);
         let shown = own.containers.iter().filter(|c| c.role != Role::Outside);
         let machines = shown.map(|container| MachineSummary {
             name: container.machine.clone(),
@@ -142,34 +135,39 @@ pub async fn list() -> Result<Vec<Summary>, Error> {
     Ok(all.sandboxes().into_iter().map(summary).collect())
 }
 
-/// Finds a sandbox by its name. `home` is Hatchery's, `None` for the usual one.
-pub async fn open(name: &Name, home: Option<&Path>) -> Result<Lab, Error> {
+/// Finds a sandbox by its name. `home` is Hatchery's home, where [`up`] wrote its files.
+pub async fn open(name: &Name, home: &Path) -> Result<Lab, Error> {
     engine::require().await?;
-    let directory = directory(&home_or_default(home)?, name);
+    let directory = directory(home, name);
     let all = Inventory::read(None).await?;
-    let own = all.of(name.as_str());
+    let own = all.for_sandbox(name.as_str());
     if own.is_empty() {
         return Err(unknown(name, &all));
     }
-    Lab::of(name, &own, directory)
+    Lab::from_inventory(name, &own, directory)
 }
 
 pub(crate) fn unknown(name: &Name, all: &Inventory) -> Error {
     let known = all.sandboxes();
-    let meant = name::nearest(name.as_str(), known.iter().map(String::as_str));
-    Error::UnknownSandbox {
+    let suggestion = name::nearest(name.as_str(), known.iter().map(String::as_str));
+    Problem::UnknownSandbox {
         name: name.to_string(),
-        meant: meant.map(str::to_owned),
+        suggestion: suggestion.map(str::to_owned),
     }
+    .into()
 }
 
 impl Lab {
-    pub(crate) fn of(name: &Name, own: &Inventory, directory: Directory) -> Result<Self, Error> {
+    pub(crate) fn from_inventory(
+        name: &Name,
+        own: &Inventory,
+        directory: Directory,
+    ) -> Result<Self, Error> {
         let gone = error::NetworkGoneSnafu {
             name: name.as_str(),
         };
         let subnet = own.networks.first().and_then(|network| network.subnet);
-        let machine = |container| Machine::of(container, &directory);
+        let machine = |container| Machine::from_container(container, &directory);
         Ok(Self {
             subnet: subnet.context(gone)?,
             settings: own.settings().context(error::NetworkGoneSnafu {
@@ -185,19 +183,20 @@ impl Lab {
     /// A machine, or the bastion, by its host name.
     pub fn machine(&self, machine: &str) -> Result<&Machine, Error> {
         let all = || self.machines.iter().chain(&self.bastion);
-        all().find(|m| m.name == machine).with_context(|| {
+        let found = all().find(|m| m.name == machine).with_context(|| {
             let known: Vec<_> = all().map(|m| m.name.clone()).collect();
-            let meant = name::nearest(machine, known.iter().map(String::as_str));
+            let suggestion = name::nearest(machine, known.iter().map(String::as_str));
             error::UnknownMachineSnafu {
                 sandbox: self.name.to_string(),
                 machine,
-                meant: meant.map(str::to_owned),
+                suggestion: suggestion.map(str::to_owned),
                 known: known.clone(),
             }
-        })
+        });
+        Ok(found?)
     }
 
-    /// Refuses when the files that let us in are not there.
+    /// Fails when the SSH key or configuration of the machines is missing.
     pub fn require_access(&self) -> Result<(), Error> {
         let complete = self.directory.access()?.is_some()
             && self.directory.config().is_file()

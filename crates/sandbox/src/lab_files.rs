@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     files,
     lab::Lab,
-    machine::Blueprint,
+    machine::ContainerSpec,
     settings::{Role, Settings, Sudo},
     ssh_directory::{self, Directory},
 };
@@ -19,18 +19,18 @@ use crate::{
 pub(crate) fn write_ssh_config(
     directory: &Directory,
     settings: &Settings,
-    made: &[Blueprint],
+    made: &[ContainerSpec],
 ) -> Result<(), Error> {
     let hosts = made
         .iter()
-        .filter(|blueprint| blueprint.role != Role::Outside);
+        .filter(|container_spec| container_spec.role != Role::Outside);
     let hosts: Vec<_> = hosts
-        .map(|blueprint| (blueprint.machine.clone(), blueprint.address))
+        .map(|container_spec| (container_spec.machine.clone(), container_spec.address))
         .collect();
     let bastion = made
         .iter()
-        .find(|blueprint| blueprint.role == Role::Bastion);
-    let jump = bastion.map(|blueprint| blueprint.machine.as_str());
+        .find(|container_spec| container_spec.role == Role::Bastion);
+    let jump = bastion.map(|container_spec| container_spec.machine.as_str());
     let text = ssh_directory::render_config(directory, &settings.user, &hosts, jump);
     Ok(files::write_atomically(
         &directory.config(),
@@ -41,25 +41,25 @@ pub(crate) fn write_ssh_config(
 
 /// What one `up` remembers for the next.
 #[derive(Serialize, Deserialize)]
-struct Memory {
+struct SavedState {
     layout: Layout,
     /// The hashes of what `deploy.yaml` may be by our own hand, to notice a user's changes: what
     /// was written, and what that took the place of, in case a kill came in between.
     deploy_files: Vec<String>,
 }
 
-fn memory_path(directory: &Directory) -> PathBuf {
+fn state_path(directory: &Directory) -> PathBuf {
     directory.path().join("memory.json")
 }
 
-fn recall(directory: &Directory) -> Result<Option<Memory>, Error> {
-    let text = files::read_if_there(&memory_path(directory))?;
+fn load_state(directory: &Directory) -> Result<Option<SavedState>, Error> {
+    let text = files::read_if_there(&state_path(directory))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// The roles that the last `up` gave to the machines.
 pub(crate) fn read_layout(directory: &Directory) -> Result<Option<Layout>, Error> {
-    Ok(recall(directory)?.map(|memory| memory.layout))
+    Ok(load_state(directory)?.map(|saved| saved.layout))
 }
 
 /// Writes `deploy.yaml`. One that its user has changed stays as it is: the new one is put
@@ -67,10 +67,10 @@ pub(crate) fn read_layout(directory: &Directory) -> Result<Option<Layout>, Error
 pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<PathBuf>, Error> {
     let text = render(lab, layout)?;
     let current = files::read_if_there(&lab.deploy_file())?;
-    let memory = recall(&lab.directory)?;
-    let untouched = match (&current, &memory) {
+    let saved = load_state(&lab.directory)?;
+    let untouched = match (&current, &saved) {
         (None, _) => true,
-        (Some(current), Some(memory)) => memory.deploy_files.contains(&hash(current)),
+        (Some(current), Some(saved)) => saved.deploy_files.contains(&hash(current)),
         (Some(_), None) => false,
     };
     if !untouched && current.as_ref() != Some(&text) {
@@ -83,10 +83,10 @@ pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<Path
         .flatten()
         .map(|text| hash(text))
         .collect();
-    let memory = serde_json::json!({"layout": layout, "deploy_files": ours});
+    let saved = serde_json::json!({"layout": layout, "deploy_files": ours});
     files::write_atomically(
-        &memory_path(&lab.directory),
-        memory.to_string().as_bytes(),
+        &state_path(&lab.directory),
+        saved.to_string().as_bytes(),
         0o600,
     )?;
     files::write_atomically(&lab.deploy_file(), text.as_bytes(), 0o600)?;
@@ -94,10 +94,7 @@ pub(crate) fn write_deploy_file(lab: &Lab, layout: Layout) -> Result<Option<Path
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(Sha256::digest(text))
 }
 
 fn render(lab: &Lab, layout: Layout) -> Result<String, Error> {

@@ -22,14 +22,11 @@ const VOLUMES: [&str; 4] = [
 
 /// One container to make.
 #[derive(Clone, Debug)]
-pub struct Blueprint {
+pub(crate) struct ContainerSpec {
     sandbox: Name,
-    /// Host name.
-    pub machine: String,
-    /// What it is for.
-    pub role: Role,
-    /// Its fixed address.
-    pub address: Ipv4Addr,
+    pub(crate) machine: String,
+    pub(crate) role: Role,
+    pub(crate) address: Ipv4Addr,
     subnet: Subnet,
     settings: Settings,
     labels: Labels,
@@ -37,22 +34,22 @@ pub struct Blueprint {
 
 /// Secrets that a machine gets at its first boot.
 #[derive(Clone)]
-pub struct Access {
+pub(crate) struct Access {
     /// One line for `authorized_keys`.
-    pub public_key: String,
+    pub(crate) public_key: String,
     /// The login user's password.
-    pub password: String,
+    pub(crate) password: String,
 }
 
 /// All containers of a sandbox with `machines` machines.
-pub fn blueprints(
+pub(crate) fn containers(
     sandbox: &Name,
     settings: &Settings,
     subnet: Subnet,
     machines: usize,
     extra: &Labels,
-) -> Vec<Blueprint> {
-    let blueprint = |machine: String, role: Role, address: Ipv4Addr| {
+) -> Vec<ContainerSpec> {
+    let container_spec = |machine: String, role: Role, address: Ipv4Addr| {
         let mut labels = settings.labels();
         labels.extend(extra.clone());
         labels.extend(
@@ -64,7 +61,7 @@ pub fn blueprints(
             ]
             .map(|(key, value)| (key.to_owned(), value)),
         );
-        Blueprint {
+        ContainerSpec {
             sandbox: sandbox.clone(),
             machine,
             role,
@@ -74,12 +71,12 @@ pub fn blueprints(
             labels,
         }
     };
-    let outside = blueprint(sandbox.outside(), Role::Outside, subnet.outside());
+    let outside = container_spec(sandbox.outside(), Role::Outside, subnet.outside());
     let bastion = settings
         .bastion
-        .then(|| blueprint(sandbox.bastion(), Role::Bastion, subnet.bastion()));
+        .then(|| container_spec(sandbox.bastion(), Role::Bastion, subnet.bastion()));
     let machines = (1..=machines).map(|number| {
-        blueprint(
+        container_spec(
             sandbox.machine(number),
             Role::Machine,
             subnet.machine(number),
@@ -92,15 +89,15 @@ pub fn blueprints(
         .collect()
 }
 
-impl Blueprint {
+impl ContainerSpec {
     /// The container's name.
-    pub fn container(&self) -> String {
+    pub(crate) fn container(&self) -> String {
         name::container(&self.machine)
     }
 
     /// The arguments of `docker create`. `items` is the fixtures' directory, which outside
     /// serves as package repositories.
-    pub fn create_arguments(
+    pub(crate) fn create_arguments(
         &self,
         image: &str,
         capabilities: &[&str],
@@ -146,7 +143,7 @@ impl Blueprint {
 
     /// The files its first boot finds, as a tar stream for `docker cp - CONTAINER:/`. Nothing
     /// for outside, which is no machine.
-    pub fn boot_files(&self, access: &Access) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn boot_files(&self, access: &Access) -> io::Result<Option<Vec<u8>>> {
         if self.role == Role::Outside {
             return Ok(None);
         }
@@ -191,9 +188,9 @@ mod tests {
     use super::*;
     use crate::{settings::Sudo, subnet};
 
-    fn lab(settings: &Settings) -> Vec<Blueprint> {
+    fn lab(settings: &Settings) -> Vec<ContainerSpec> {
         let subnet = subnet::choose(&[]).unwrap();
-        blueprints(&"lab".parse().unwrap(), settings, subnet, 2, &Labels::new())
+        containers(&"lab".parse().unwrap(), settings, subnet, 2, &Labels::new())
     }
 
     #[test]

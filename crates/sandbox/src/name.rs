@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use snafu::{Snafu, ensure};
+use strsim::levenshtein;
 
 /// Room for `-bastion` and the like within the 63 characters of a host name.
 const MAX_LENGTH: usize = 40;
@@ -10,8 +11,8 @@ const MAX_LENGTH: usize = 40;
 /// Why a name cannot be a sandbox's.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display(
-    "'{name}' cannot be a sandbox's name: its machines' host names begin with it, so it has \
-     1 to {MAX_LENGTH} lower-case letters, digits and '-', with a letter or digit at both ends"
+    "'{name}' is not a valid sandbox name: the host names of its machines start with it, so use \
+     1 to {MAX_LENGTH} lower-case letters, digits and '-', beginning and ending with a letter or digit"
 ))]
 pub struct Invalid {
     name: String,
@@ -49,7 +50,7 @@ impl Name {
 
     /// The sandbox that a machine of this name belongs to: a machine is called by its sandbox
     /// and a number (or `bastion`), so no two sandboxes have a machine of the same name.
-    pub fn of_machine(machine: &str) -> Option<Self> {
+    pub fn from_machine(machine: &str) -> Option<Self> {
         let (name, _) = machine.rsplit_once('-')?;
         name.parse().ok()
     }
@@ -81,28 +82,15 @@ pub fn container(machine: &str) -> String {
 }
 
 /// The candidate nearest to a mistyped word, if one is near enough to be meant.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let near = candidates
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (levenshtein(word, candidate), candidate))
         .min()?;
     (near.0 <= 2.max(word.len() / 3)).then_some(near.1)
-}
-
-/// Levenshtein's distance: how many letters to add, drop or change.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let change = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -133,9 +121,9 @@ mod tests {
     fn a_machine_tells_its_sandbox() {
         let lab: Name = "my-lab".parse().unwrap();
         for machine in [lab.machine(12), lab.bastion()] {
-            assert_eq!(Name::of_machine(&machine), Some(lab.clone()));
+            assert_eq!(Name::from_machine(&machine), Some(lab.clone()));
         }
-        assert_eq!(Name::of_machine("lab"), None);
+        assert_eq!(Name::from_machine("lab"), None);
     }
 
     #[test]
@@ -144,6 +132,5 @@ mod tests {
         assert_eq!(nearest("lab1", machines), Some("lab-1"));
         assert_eq!(nearest("lab-bastoin", machines), Some("lab-bastion"));
         assert_eq!(nearest("something-else", machines), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

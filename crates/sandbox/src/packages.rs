@@ -10,21 +10,15 @@ use crate::progress::Progress;
 
 /// What can go wrong when packages are installed.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// apt-get could not be started.
     #[snafu(display("cannot run apt-get: {source}"))]
-    Start {
-        /// Why.
-        source: io::Error,
-    },
-    /// apt-get failed.
+    Start { source: io::Error },
     #[snafu(display("apt-get could not install {packages}: {message}"))]
-    Failed {
-        /// What was wanted.
-        packages: String,
-        /// The end of what apt-get said.
-        message: String,
-    },
+    Failed { packages: String, message: String },
 }
 
 /// Whether this process is root's.
@@ -40,16 +34,16 @@ fn effective_user(status: &str) -> Option<u32> {
 
 /// The distribution this process runs on, from os-release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Distribution {
+pub(crate) struct Distribution {
     /// For people, for example `Debian GNU/Linux 12 (bookworm)`.
-    pub title: String,
+    pub(crate) title: String,
     /// Whether it is Debian or Ubuntu, where `docker.io` is a package of the distribution.
-    pub is_debian_or_ubuntu: bool,
+    pub(crate) is_debian_or_ubuntu: bool,
 }
 
 impl Distribution {
     /// Reads `/etc/os-release`.
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         Self::parse(&fs::read_to_string("/etc/os-release").unwrap_or_default())
     }
 

@@ -22,7 +22,7 @@ pub(crate) async fn run(command: &mut Command, input: &[u8]) -> io::Result<Outpu
     let stdin = child.stdin.take();
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A program may end before it has read everything; its status tells why.
+            // A program may end before it has read everything; its exit status says why.
             let _ = stdin.write_all(input).await;
             let _ = stdin.shutdown().await;
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv4Addr, sync::Arc, time::Duration};
 
-/// One thing worth telling the user.
+/// A progress event.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A sentence, for example that Docker is being installed.
@@ -15,7 +15,7 @@ pub enum Event {
         machine: String,
         /// Its address.
         address: Ipv4Addr,
-        /// Since the call began.
+        /// The time since the call began.
         after: Duration,
     },
 }

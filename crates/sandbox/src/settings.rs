@@ -1,4 +1,4 @@
-//! What a sandbox is asked to be, and the Docker labels that remember it.
+//! The settings of a sandbox, and the Docker labels that store them.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -23,9 +23,9 @@ const BASTION: &str = "hatchery.bastion";
 /// Docker labels.
 pub type Labels = BTreeMap<String, String>;
 
-/// A word that is none of those known.
+/// The word is not a valid value of the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
-#[snafu(display("'{word}' is none of {known}"))]
+#[snafu(display("'{word}' is not one of {known}"))]
 pub struct UnknownWord {
     word: String,
     known: &'static str,
@@ -103,16 +103,15 @@ impl System {
 
 /// What was wrong with the settings asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// Not a user name.
     #[snafu(display(
-        "'{user}' cannot be a user: 1 to 32 lower-case letters, digits, '-' and '_', beginning with a letter"
+        "'{user}' is not a valid user name: use 1 to 32 lower-case letters, digits, '-' and '_', starting with a letter"
     ))]
-    User {
-        /// What was asked for.
-        user: String,
-    },
-    /// root needs no sudo.
+    User { user: String },
     #[snafu(display("root needs no sudo password"))]
     SudoForRoot,
 }
@@ -141,9 +140,9 @@ impl Default for Settings {
     }
 }
 
-/// Settings as asked for: what is not said stays as it is, or as it is by default.
+/// Requested settings. What is `None` keeps its value in an existing sandbox, and has its default in a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct RequestedSettings {
     /// The distribution.
     pub system: Option<System>,
     /// The login user.
@@ -154,9 +153,9 @@ pub struct Wish {
     pub bastion: Option<bool>,
 }
 
-impl Wish {
+impl RequestedSettings {
     /// The settings of a new sandbox.
-    pub fn fulfil(&self) -> Result<Settings, Error> {
+    pub(crate) fn resolve(&self) -> Result<Settings, Error> {
         let default = Settings::default();
         let user = self.user.clone().unwrap_or(default.user);
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
@@ -180,7 +179,7 @@ impl Wish {
 
     /// The first setting asked for that an existing sandbox does not have: which one, as it is,
     /// as it was asked for.
-    pub fn conflict(&self, with: &Settings) -> Option<(&'static str, String, String)> {
+    pub(crate) fn conflict(&self, with: &Settings) -> Option<(&'static str, String, String)> {
         fn differs<T: ToString + PartialEq>(
             what: &'static str,
             is: &T,
@@ -198,7 +197,7 @@ impl Wish {
 
 impl Settings {
     /// As labels of the network and of every container.
-    pub fn labels(&self) -> Labels {
+    pub(crate) fn labels(&self) -> Labels {
         [
             (SYSTEM, self.system.to_string()),
             (USER, self.user.clone()),
@@ -210,7 +209,7 @@ impl Settings {
     }
 
     /// From labels; `None` when they are not a sandbox's.
-    pub fn from_labels(labels: &Labels) -> Option<Self> {
+    pub(crate) fn from_labels(labels: &Labels) -> Option<Self> {
         Some(Self {
             system: labels.get(SYSTEM)?.parse().ok()?,
             user: labels.get(USER)?.clone(),
@@ -242,13 +241,13 @@ mod tests {
             user: "ops".into(),
             ..Settings::default()
         };
-        assert_eq!(Wish::default().conflict(&is), None);
-        let wish = Wish {
+        assert_eq!(RequestedSettings::default().conflict(&is), None);
+        let requested = RequestedSettings {
             system: Some(System::Debian),
             user: Some("root".into()),
-            ..Wish::default()
+            ..RequestedSettings::default()
         };
-        let (what, has, wanted) = wish.conflict(&is).unwrap();
+        let (what, has, wanted) = requested.conflict(&is).unwrap();
         assert_eq!(
             (what, has.as_str(), wanted.as_str()),
             ("user", "ops", "root")
@@ -257,18 +256,18 @@ mod tests {
 
     #[test]
     fn senseless_wishes_are_refused() {
-        let wish = |user: &str, sudo| Wish {
+        let requested = |user: &str, sudo| RequestedSettings {
             user: Some(user.into()),
             sudo,
-            ..Wish::default()
+            ..RequestedSettings::default()
         };
-        assert!(wish("ops", Some(Sudo::Password)).fulfil().is_ok());
+        assert!(requested("ops", Some(Sudo::Password)).resolve().is_ok());
         assert_eq!(
-            wish("root", Some(Sudo::Password)).fulfil(),
+            requested("root", Some(Sudo::Password)).resolve(),
             Err(Error::SudoForRoot)
         );
         for bad in ["", "Ops", "0ps", "a b", "o/ps", "$(id)", &"a".repeat(33)] {
-            assert!(wish(bad, None).fulfil().is_err(), "{bad}");
+            assert!(requested(bad, None).resolve().is_err(), "{bad}");
         }
     }
 }

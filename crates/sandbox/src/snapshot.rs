@@ -26,7 +26,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// When the machine does not run.
-    pub async fn of(machine: &Machine) -> Result<Self, docker::Error> {
+    pub async fn take(machine: &Machine) -> Result<Self, docker::Error> {
         let text = docker::run(&["exec", &machine.container(), "bash", "-c", WALK]).await?;
         Ok(Self(parse::entries(&text)))
     }

@@ -20,73 +20,47 @@ use crate::{
 /// What can go wrong over SSH.
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(crate)))]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// The client is missing and cannot be installed from here.
     #[snafu(display("there is no {program} on this machine"))]
-    NoClient {
-        /// The program.
-        program: &'static str,
-    },
-    /// The client could not be installed.
+    NoClient { program: &'static str },
     #[snafu(display("cannot install the SSH client: {source}"))]
-    Install {
-        /// Why.
-        source: packages::Error,
-    },
-    /// The client could not be started.
+    Install { source: packages::Error },
     #[snafu(display("cannot run {program}: {source}"))]
     Start {
-        /// The program.
         program: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// No key could be made.
-    #[snafu(display("ssh-keygen made no key: {message}"))]
-    Key {
-        /// Its words.
-        message: String,
-    },
-    /// The machine did not let us in.
+    #[snafu(display("ssh-keygen failed: {message}"))]
+    Key { message: String },
     #[snafu(display("cannot reach {machine} over SSH: {message}"))]
-    Unreachable {
-        /// The machine.
-        machine: String,
-        /// The client's words.
-        message: String,
-    },
-    /// A file could not be copied.
+    Unreachable { machine: String, message: String },
     #[snafu(display("cannot copy {} to {machine}:{remote}: {message}", local.display()))]
     Copy {
-        /// What.
         local: PathBuf,
-        /// Where to.
         machine: String,
-        /// The path there.
         remote: String,
-        /// Why.
         message: String,
     },
-    /// A file on the control machine.
     #[snafu(transparent)]
-    Files {
-        /// Why.
-        source: files::Error,
-    },
+    Files { source: files::Error },
 }
 
 impl Error {
     /// Whether nothing was touched.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::NoClient { .. })
     }
 
     /// What the user can do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::NoClient { .. } => Some("install the OpenSSH client (Debian: apt-get install openssh-client)".into()),
             Self::Unreachable { .. } => Some(
-                "'hatchery sandbox list' shows whether it runs; 'hatchery sandbox up' starts, resumes and heals machines".into(),
+                "'hatchery sandbox list' shows whether it is running; 'hatchery sandbox up' starts, resumes and reconnects machines".into(),
             ),
             Self::Files { source } => source.remedy(),
             Self::Key { message } if message.contains("No space left") => {
@@ -98,7 +72,7 @@ impl Error {
 }
 
 /// Makes sure that there is an SSH client, installing one as root on Debian or Ubuntu.
-pub async fn ensure_client(progress: &Progress) -> Result<(), Error> {
+pub(crate) async fn ensure_client(progress: &Progress) -> Result<(), Error> {
     let programs = ["ssh", "ssh-keygen"];
     let Some(program) = programs.into_iter().find(|p| !packages::has_program(p)) else {
         return Ok(());
@@ -142,7 +116,7 @@ pub struct Remote {
 
 impl Remote {
     /// A machine named in the configuration of `directory`.
-    pub fn new(machine: &str, directory: &Directory) -> Self {
+    pub(crate) fn new(machine: &str, directory: &Directory) -> Self {
         Self {
             machine: machine.to_owned(),
             config: directory.config(),

@@ -19,31 +19,29 @@ use crate::{
 
 /// A sandbox's files for SSH, in its own directory.
 #[derive(Clone, Debug)]
-pub struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     /// The files of the sandbox whose directory this is.
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// The directory.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The private key.
-    pub fn key(&self) -> PathBuf {
+    pub(crate) fn key(&self) -> PathBuf {
         self.0.join("id_ed25519")
     }
 
     /// For `ssh -F`.
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.0.join("ssh_config")
     }
 
     /// The machines' host keys.
-    pub fn known_hosts(&self) -> PathBuf {
+    pub(crate) fn known_hosts(&self) -> PathBuf {
         self.0.join("known_hosts")
     }
 
@@ -52,7 +50,7 @@ impl Directory {
     }
 
     /// The key and password that let us in, if they are all there.
-    pub fn access(&self) -> Result<Option<Access>, Error> {
+    pub(crate) fn access(&self) -> Result<Option<Access>, Error> {
         let private = files::read_if_there(&self.key())?;
         let public = files::read_if_there(&self.key().with_extension("pub"))?;
         let password = files::read_if_there(&self.password())?;
@@ -66,7 +64,7 @@ impl Directory {
     }
 
     /// The key and password that let us in, made anew unless they are all there.
-    pub async fn ensure_access(&self, sandbox: &str) -> Result<Access, Error> {
+    pub(crate) async fn ensure_access(&self, sandbox: &str) -> Result<Access, Error> {
         if let Some(access) = self.access()? {
             return Ok(access);
         }
@@ -125,7 +123,7 @@ fn random_password() -> io::Result<String> {
 }
 
 /// The text of `ssh_config`: each host with its address, behind `jump` when there is one.
-pub fn render_config(
+pub(crate) fn render_config(
     directory: &Directory,
     user: &str,
     hosts: &[(String, Ipv4Addr)],
@@ -158,7 +156,7 @@ fn config_path(path: &Path) -> String {
 }
 
 /// One line of `known_hosts`, good for the name and for the address.
-pub fn known_host(name: &str, address: Ipv4Addr, public_key: &str) -> Option<String> {
+pub(crate) fn known_host(name: &str, address: Ipv4Addr, public_key: &str) -> Option<String> {
     let mut words = public_key.split_whitespace();
     let (kind, key) = (words.next()?, words.next()?);
     kind.starts_with("ssh-")

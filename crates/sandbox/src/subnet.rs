@@ -5,7 +5,7 @@ use std::{fs, net::Ipv4Addr};
 use ipnet::Ipv4Net;
 
 /// Machines a sandbox can have: addresses from .11 on, with some room left above.
-pub const MAX_MACHINES: usize = 200;
+pub(crate) const MAX_MACHINES: usize = 200;
 
 /// Where networks are taken from, in this order. None of them is a default of Docker, of
 /// Kubernetes' pods (10.244) or of eggo's services (10.32).
@@ -21,7 +21,7 @@ pub struct Subnet(Ipv4Net);
 
 impl Subnet {
     /// A network that Docker reports; `None` unless it is one of ours, a /24.
-    pub fn of(network: Ipv4Net) -> Option<Self> {
+    pub(crate) fn from_network(network: Ipv4Net) -> Option<Self> {
         (network.prefix_len() == 24).then(|| Self(network.trunc()))
     }
 
@@ -31,22 +31,22 @@ impl Subnet {
     }
 
     /// The control machine's side of the bridge.
-    pub fn gateway(self) -> Ipv4Addr {
+    pub(crate) fn gateway(self) -> Ipv4Addr {
         self.host(1)
     }
 
     /// The resolver and web server that stand for the world outside.
-    pub fn outside(self) -> Ipv4Addr {
+    pub(crate) fn outside(self) -> Ipv4Addr {
         self.host(2)
     }
 
     /// The bastion.
-    pub fn bastion(self) -> Ipv4Addr {
+    pub(crate) fn bastion(self) -> Ipv4Addr {
         self.host(10)
     }
 
     /// The `number`th machine, counted from one.
-    pub fn machine(self, number: usize) -> Ipv4Addr {
+    pub(crate) fn machine(self, number: usize) -> Ipv4Addr {
         self.host(10 + u8::try_from(number.min(MAX_MACHINES)).unwrap_or(u8::MAX - 10))
     }
 
@@ -57,7 +57,7 @@ impl Subnet {
 }
 
 /// The first /24 that overlaps nothing in use.
-pub fn choose(in_use: &[Ipv4Net]) -> Option<Subnet> {
+pub(crate) fn choose(in_use: &[Ipv4Net]) -> Option<Subnet> {
     let pools = POOLS
         .iter()
         .filter_map(|(address, length)| Ipv4Net::new(*address, *length).ok());
@@ -73,7 +73,7 @@ fn overlap(a: &Ipv4Net, b: &Ipv4Net) -> bool {
 }
 
 /// Networks this machine has routes to, the default route aside.
-pub fn routed() -> Vec<Ipv4Net> {
+pub(crate) fn routed() -> Vec<Ipv4Net> {
     routes(&fs::read_to_string("/proc/net/route").unwrap_or_default())
 }
 

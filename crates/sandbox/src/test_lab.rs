@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     docker, down, engine,
-    error::Error,
+    error::{Error, Problem},
     inventory::Inventory,
     lab::{self, Lab, Options},
     progress::Progress,
@@ -70,30 +70,33 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves for the calling test. The name gets the process's id appended, a home in the
-    /// options is not used, and progress goes to standard error. Whatever bears the name is
-    /// removed in the end, also when it is made by another process or `up` fails.
+    /// Reserves for the calling test. The process's id is appended to the name, and progress goes to standard error.
+    /// Whatever has that name is removed in the end, also when another process made it or `up` fails.
     pub async fn new(mut options: Options) -> Result<Self, Error> {
         engine::ensure(&Progress::stderr()).await?;
         remove_leftovers().await?;
-        let home = tempfile::tempdir().map_err(|source| Error::Local {
-            what: "make a directory for the test",
+        let home = tempfile::tempdir().map_err(|source| Problem::Local {
+            what: "create a directory for the test",
             source,
         })?;
         let name = format!("{}-{}", options.name, std::process::id());
         options.name = name.parse()?;
-        options.home = Some(home.path().to_owned());
         options
             .labels
-            .insert(TEST.to_owned(), Owner::this().to_string());
+            .insert(TEST.to_owned(), Owner::current().to_string());
         options.progress = Progress::stderr();
         let guard = Guard { name, home };
         Ok(Self { options, guard })
     }
 
+    /// Hatchery's home for this sandbox.
+    pub fn home(&self) -> &Path {
+        self.guard.home.path()
+    }
+
     /// Makes the sandbox.
     pub async fn up(self) -> Result<TestLab, Error> {
-        let lab = lab::up(&self.options).await?;
+        let lab = lab::up(&self.options, self.home()).await?;
         Ok(TestLab {
             lab,
             reservation: self,
@@ -110,7 +113,7 @@ impl TestLab {
     /// Makes it again, with other wishes.
     pub async fn up_again(&mut self, change: impl FnOnce(&mut Options)) -> Result<(), Error> {
         change(&mut self.reservation.options);
-        self.lab = lab::up(&self.reservation.options).await?;
+        self.lab = lab::up(&self.reservation.options, self.reservation.home()).await?;
         Ok(())
     }
 
@@ -121,7 +124,7 @@ impl TestLab {
 
     /// Hatchery's home for this sandbox.
     pub fn home(&self) -> &Path {
-        self.reservation.guard.home.path()
+        self.reservation.home()
     }
 }
 
@@ -129,18 +132,18 @@ impl TestLab {
 async fn remove_leftovers() -> Result<(), docker::Error> {
     let all = Inventory::read(None).await?;
     for name in all.sandboxes() {
-        let own = all.of(&name);
+        let own = all.for_sandbox(&name);
         let owner = own
             .test_owner()
             .and_then(|label| Owner::from_str(label).ok());
-        if owner.is_some_and(|owner| !owner.lives()) {
+        if owner.is_some_and(|owner| !owner.is_alive()) {
             down::remove_from_docker(&name).await?;
         }
     }
     Ok(())
 }
 
-/// A process, told apart from all others, also from later ones with the same id.
+/// A process, distinguished from later ones with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     boot: String,
@@ -149,7 +152,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn this() -> Self {
+    fn current() -> Self {
         let pid = std::process::id();
         Self {
             boot: boot_id(),
@@ -158,7 +161,7 @@ impl Owner {
         }
     }
 
-    fn lives(&self) -> bool {
+    fn is_alive(&self) -> bool {
         self.boot == boot_id() && start_time(self.pid).as_ref() == Some(&self.started)
     }
 }
@@ -202,18 +205,18 @@ mod tests {
 
     #[test]
     fn a_living_owner_is_told_from_a_dead_one() {
-        let this = Owner::this();
+        let this = Owner::current();
         assert_eq!(this.to_string().parse(), Ok(this.clone()));
-        assert!(this.lives());
+        assert!(this.is_alive());
         let other_boot = Owner {
             boot: "before".into(),
             ..this.clone()
         };
-        assert!(!other_boot.lives());
+        assert!(!other_boot.is_alive());
         let same_number = Owner {
             started: "1".into(),
             ..this
         };
-        assert!(!same_number.lives());
+        assert!(!same_number.is_alive());
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a sandbox, or goes on with one: whatever a killed run left is used.
 
-use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
+use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use snafu::ensure;
@@ -11,18 +11,18 @@ use tokio::{
 
 use crate::{
     boot::{self, Booted, Booting, KnownHosts},
-    construct::{self, Made},
+    create::{self, Created},
     deploy_file::Layout,
     engine,
-    error::{self, Error},
+    error::{self, Error, Problem},
     fault, files, inotify,
     inventory::{Inventory, State},
     lab::{self, Lab},
     lab_files,
-    machine::Blueprint,
+    machine::ContainerSpec,
     name::Name,
     progress::{Event, Progress},
-    settings::{Labels, Role, Settings, Wish},
+    settings::{Labels, RequestedSettings, Role, Settings},
     ssh,
     ssh_directory::Directory,
     subnet,
@@ -31,24 +31,22 @@ use crate::{
 /// Machines looked at at the same time, below what a bastion's sshd admits by default.
 const LOOKS_AT_ONCE: usize = 8;
 
-/// What is asked for.
+/// A request for a sandbox.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The sandbox's name.
     pub name: Name,
-    /// How many machines; `None` leaves an existing sandbox as it is, and makes one with one.
+    /// The number of machines; `None` keeps that of an existing sandbox, and creates a new one with one.
     pub machines: Option<usize>,
     /// What they have in common.
-    pub wish: Wish,
-    /// How many masters `deploy.yaml` has; `None` keeps the number, at first one.
+    pub settings: RequestedSettings,
+    /// The number of masters in `deploy.yaml`; `None` keeps it, at first one.
     pub masters: Option<usize>,
     /// Whether the last machine is a load balancer; `None` keeps it as it was, at first not.
     pub loadbalance: Option<bool>,
-    /// Hatchery's home, `None` for the usual one.
-    pub home: Option<PathBuf>,
     /// Labels beside our own.
     pub labels: Labels,
-    /// Who is told how it goes.
+    /// Receives progress events.
     pub progress: Progress,
 }
 
@@ -58,10 +56,9 @@ impl Options {
         Self {
             name,
             machines: Some(machines),
-            wish: Wish::default(),
+            settings: RequestedSettings::default(),
             masters: None,
             loadbalance: None,
-            home: None,
             labels: Labels::new(),
             progress: Progress::silent(),
         }
@@ -75,12 +72,13 @@ pub(crate) struct Goal {
     pub(crate) layout: Layout,
 }
 
-/// Makes the sandbox as asked for, or completes it, and waits until every machine is ready.
-pub async fn up(options: &Options) -> Result<Lab, Error> {
+/// Makes the sandbox as asked for, or completes it, and waits until every machine is ready. Its files are written below
+/// `home`, Hatchery's home.
+pub async fn up(options: &Options, home: &Path) -> Result<Lab, Error> {
     let started = Instant::now();
     let progress = &options.progress;
     let name = &options.name;
-    options.wish.fulfil()?;
+    options.settings.resolve()?;
     if let Some(asked) = options.machines {
         ensure!(asked > 0, error::NoMachinesSnafu);
         ensure!(
@@ -89,8 +87,7 @@ pub async fn up(options: &Options) -> Result<Lab, Error> {
         );
         options.layout(Layout::default()).check(asked)?;
     }
-    let home = lab::home_or_default(options.home.as_deref())?;
-    let directory = lab::directory(&home, name);
+    let directory = lab::directory(home, name);
     // Refused before anything is installed or made, if it has to be.
     let found = match engine::require().await {
         Ok(()) => Inventory::read(Some(name.as_str())).await?,
@@ -99,29 +96,29 @@ pub async fn up(options: &Options) -> Result<Lab, Error> {
     options.goal(&found, &directory)?;
     ssh::ensure_client(progress).await?;
     engine::ensure(progress).await?;
-    inotify::allow(progress);
+    inotify::raise_limit(progress);
 
-    let held_by = format!("another process that works on sandbox {name}");
-    let _lock = files::Lock::exclusive(&lab::lock_path(&home, name), &held_by, progress).await?;
+    let held_by = format!("another process working on sandbox {name}");
+    let _lock = files::Lock::exclusive(&lab::lock_path(home, name), &held_by, progress).await?;
     let found = Inventory::read(Some(name.as_str())).await?;
     let goal = options.goal(&found, &directory)?;
     if let Some(asked) = options.machines.filter(|asked| *asked < goal.machines) {
         let has = goal.machines;
         progress.note(format!(
-            "sandbox {name} has {has} machines already; {asked} were asked for, none is removed"
+            "sandbox {name} already has {has} machines; {asked} were requested, none is removed"
         ));
     }
-    let made = construct::make(options, &goal, &found, &directory).await?;
-    lab_files::write_ssh_config(&directory, &goal.settings, &made.blueprints)?;
+    let made = create::make(options, &goal, &found, &directory).await?;
+    lab_files::write_ssh_config(&directory, &goal.settings, &made.containers)?;
     heal(&found).await?;
     wait(options, &goal, &made, &directory, started).await?;
 
     let own = Inventory::read(Some(name.as_str())).await?;
-    let lab = Lab::of(name, &own, directory)?;
+    let lab = Lab::from_inventory(name, &own, directory)?;
     if let Some(beside) = lab_files::write_deploy_file(&lab, goal.layout)? {
         let (changed, beside) = (lab.deploy_file(), beside.display().to_string());
         progress.note(format!(
-            "{} was changed by hand and is kept; the new one is {beside}",
+            "{} was changed by hand and is kept; the new version is {beside}",
             changed.display()
         ));
     }
@@ -139,18 +136,18 @@ impl Options {
     fn goal(&self, found: &Inventory, directory: &Directory) -> Result<Goal, Error> {
         let settings = match found.settings() {
             Some(settings) => {
-                if let Some((what, has, wanted)) = self.wish.conflict(&settings) {
-                    return error::ConflictSnafu {
-                        name: self.name.as_str(),
+                if let Some((what, has, wanted)) = self.settings.conflict(&settings) {
+                    return Err(Problem::Conflict {
+                        name: self.name.to_string(),
                         what,
                         has,
                         wanted,
                     }
-                    .fail();
+                    .into());
                 }
                 settings
             }
-            None => self.wish.fulfil()?,
+            None => self.settings.resolve()?,
         };
         // The highest number counts: a machine in between that is gone is made again.
         let numbers = found
@@ -188,17 +185,17 @@ async fn heal(found: &Inventory) -> Result<(), Error> {
 async fn wait(
     options: &Options,
     goal: &Goal,
-    made: &Made,
+    made: &Created,
     directory: &Directory,
     started: Instant,
 ) -> Result<(), Error> {
-    let within = boot::deadline(made.blueprints.len());
+    let within = boot::deadline(made.containers.len());
     let known_hosts = KnownHosts::open(directory)?;
-    let wait_one = async |blueprint: &Blueprint| -> Result<(), Error> {
-        let Blueprint {
+    let wait_one = async |container_spec: &ContainerSpec| -> Result<(), Error> {
+        let ContainerSpec {
             machine, address, ..
-        } = blueprint;
-        if blueprint.role == Role::Outside {
+        } = container_spec;
+        if container_spec.role == Role::Outside {
             return wait_for_outside(machine, *address, within).await;
         }
         let booting = Booting {
@@ -225,7 +222,7 @@ async fn wait(
     };
     // Behind a bastion nobody gets in before the bastion is up.
     let (first, rest): (Vec<_>, Vec<_>) = made
-        .blueprints
+        .containers
         .iter()
         .partition(|b| b.role != Role::Machine);
     for group in [first, rest] {

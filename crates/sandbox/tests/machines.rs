@@ -17,7 +17,7 @@ use hatchery_sandbox::{
     lab::{self, Machine, Options},
     name::Name,
     progress::Progress,
-    settings::{Sudo, System, TEST, Wish},
+    settings::{RequestedSettings, Sudo, System, TEST},
     test_lab::{Reservation, TestLab},
 };
 use tokio::{
@@ -256,7 +256,7 @@ async fn respects_what_its_user_did(lab: &mut TestLab, first: &Machine) {
 
 async fn refuses_other_settings(lab: &mut TestLab) {
     let refused = lab
-        .up_again(|options| options.wish.system = Some(System::Rpm))
+        .up_again(|options| options.settings.system = Some(System::Rpm))
         .await
         .unwrap_err();
     assert!(refused.is_refusal());
@@ -284,7 +284,7 @@ async fn leaves_nothing(lab: &TestLab) {
     let volumes: BTreeSet<_> = volumes.split_whitespace().map(str::to_owned).collect();
     assert_eq!(volumes.len(), 3 * 4, "{volumes:?}");
 
-    lab::down(&lab.name, Some(lab.home()), &Progress::silent())
+    lab::down(&lab.name, lab.home(), &Progress::silent())
         .await
         .unwrap();
 
@@ -302,7 +302,7 @@ async fn leaves_nothing(lab: &TestLab) {
         .map(|e| e.file_name())
         .collect();
     assert!(!files.contains(&"sandbox".into()), "{files:?}");
-    let again = lab::down(&lab.name, Some(lab.home()), &Progress::silent())
+    let again = lab::down(&lab.name, lab.home(), &Progress::silent())
         .await
         .unwrap_err();
     assert!(
@@ -313,14 +313,14 @@ async fn leaves_nothing(lab: &TestLab) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rpm_machines_behind_a_bastion_with_a_sudo_password() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
     let behind = Options {
-        wish,
+        settings,
         ..options("t-rpm", 1)
     };
     // A second sandbox beside it.
@@ -399,16 +399,16 @@ async fn victim() {
     let mut words = order.split(' ');
     let mut word = || words.next().unwrap().to_owned();
     let mut options = options(&word(), 3);
-    options.home = Some(word().into());
+    let home = word();
     options.labels.insert(TEST.into(), word());
-    lab::up(&options).await.unwrap();
+    lab::up(&options, Path::new(&home)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_up_can_be_repeated() {
     let reservation = Reservation::new(options("t-kill", 3)).await.unwrap();
     let asked = &reservation.options;
-    let home = asked.home.as_ref().unwrap().display();
+    let home = reservation.home().display();
     let order = format!("{} {home} {}", asked.name, asked.labels[TEST]);
     let mut seen = BTreeSet::new();
     for moment in [100, 400, 700, 1000, 1500, 2200, 3000, 4500] {

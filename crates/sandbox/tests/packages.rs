@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, process::Command};
 use hatchery_sandbox::{
     fixtures::{self, Fixtures},
     lab::{Machine, Options},
-    settings::{System, Wish},
+    settings::{RequestedSettings, System},
     test_lab::TestLab,
 };
 
@@ -19,12 +19,12 @@ async fn ok(machine: &Machine, command: &str) -> String {
 }
 
 async fn machine_of(system: System, name: &str) -> TestLab {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(system),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new(name.parse().unwrap(), 1)
     };
     TestLab::up(options).await.unwrap()

@@ -182,13 +182,13 @@ async fn every_stray_thing_is_reported_by_name() {
     let options = Options::new("t-stray".parse().unwrap(), 1);
     let lab = TestLab::up(options).await.unwrap();
     let machine = &lab.machines[0];
-    let before = Snapshot::of(machine).await.unwrap();
-    let again = Snapshot::of(machine).await.unwrap();
+    let before = Snapshot::take(machine).await.unwrap();
+    let again = Snapshot::take(machine).await.unwrap();
     again.assert_same(&before, "looking changes nothing");
 
     let plants: Vec<_> = STRAYS.iter().map(|(plant, _, _)| *plant).collect();
     inside(machine, &plants.join("\n")).await;
-    let found = Snapshot::of(machine).await.unwrap().differences(&before);
+    let found = Snapshot::take(machine).await.unwrap().differences(&before);
     for (plant, _, name) in STRAYS {
         let (section, name) = name.split_once(' ').unwrap();
         let reported = found.iter().any(|one| {
@@ -200,6 +200,6 @@ async fn every_stray_thing_is_reported_by_name() {
 
     let removals: Vec<_> = STRAYS.iter().rev().map(|(_, remove, _)| *remove).collect();
     inside(machine, &removals.join("\n")).await;
-    let after = Snapshot::of(machine).await.unwrap();
+    let after = Snapshot::take(machine).await.unwrap();
     after.assert_same(&before, "all of it taken away again");
 }

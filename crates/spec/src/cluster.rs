@@ -19,26 +19,26 @@ pub use settings::{
 
 use crate::value::{Endpoint, Name, Port, Release, Version};
 
-/// In which language the file was written.
+/// The dialect of a deploy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// That of the eggo manual: `nodes`, `package-src`, `pacakges`.
+    /// eggo's manual: `nodes`, `package-src`, `pacakges`.
     Classic,
-    /// That of later eggo: `workers`, `install`.
+    /// Later versions of eggo: `workers`, `install`.
     Current,
     /// A kubespray inventory.
     Inventory,
 }
 
-/// The versions of programs beside Kubernetes, as far as a file says them.
+/// Versions of programs other than Kubernetes, as given in the deploy file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompanionVersions {
-    /// Of etcd.
+    /// The etcd in the archives.
     pub etcd: Option<Release>,
-    /// Of containerd, alone or beneath Docker.
+    /// containerd, also where Docker uses it.
     pub containerd: Option<Release>,
-    /// Of CoreDNS, where it runs as a service.
+    /// CoreDNS, where it runs as a service.
     pub coredns: Option<Release>,
 }
 
@@ -48,17 +48,17 @@ impl CompanionVersions {
     }
 }
 
-/// A cluster as it shall be.
+/// The desired state of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// Its name.
+    /// The cluster's name, which also names its state directory.
     pub id: Name,
-    /// In which language it was described.
+    /// Decides some defaults, such as the host names.
     pub dialect: Dialect,
-    /// The version wanted; without one, the packages' version.
+    /// `None` for the version of the packages.
     pub kubernetes_version: Option<Version>,
-    /// What the file says of the programs beside Kubernetes, for archives that do not tell.
+    /// For archives that do not state these versions.
     #[serde(skip_serializing_if = "CompanionVersions::is_empty")]
     pub companion_versions: CompanionVersions,
     pub(crate) machines: Vec<Machine>,
@@ -68,36 +68,36 @@ pub struct Cluster {
     pub(crate) load_balancer: Option<LoadBalancerIndex>,
     /// Where clients reach the API.
     pub endpoint: Endpoint,
-    /// The addresses of Services.
+    /// The Service network.
     pub services: ServiceNetwork,
-    /// The addresses of pods.
+    /// The pod network and its plugin.
     pub pods: PodNetwork,
-    /// The cluster's own DNS.
+    /// The cluster DNS.
     pub dns: DnsService,
-    /// The API server.
+    /// Settings of the API server.
     pub api_server: ApiServer,
-    /// The authorities.
+    /// The certificate authorities.
     pub certificates: Certificates,
-    /// The store.
+    /// Settings of etcd.
     pub etcd: Etcd,
     /// The container runtime.
     pub runtime: Runtime,
-    /// The kubelet.
+    /// Settings of the kubelets.
     pub kubelet: Kubelet,
-    /// kube-proxy.
+    /// Settings of kube-proxy.
     pub kube_proxy: KubeProxy,
-    /// Arguments beside or instead of ours, per component.
+    /// Arguments that are added to the defaults or override them.
     pub extra_args: BTreeMap<Component, Arguments>,
-    /// Ports to open beside those that the cluster needs, per role.
+    /// Additional ports to open; those that the cluster needs are always opened.
     pub open_ports: BTreeMap<Role, Vec<OpenPort>>,
     /// What is installed, and from where.
     pub packages: Packages,
-    /// Machines that leave the cluster, with the roles that they had. No file names one.
+    /// Machines to remove from the cluster, with their former roles; never read from a file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) leaving: Vec<Machine>,
 }
 
-/// A machine of the cluster, by its place in the list.
+/// An index into the list of machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub(crate) struct MachineIndex(pub(crate) usize);
 
@@ -110,9 +110,9 @@ pub(crate) struct LoadBalancerIndex {
 /// The machine in front of the masters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadBalancer<'a> {
-    /// Where it runs.
+    /// Also has [`Role::LoadBalancer`].
     pub machine: &'a Machine,
-    /// Where it listens.
+    /// The port that forwards to the API servers.
     pub bind_port: Port,
 }
 
@@ -122,28 +122,28 @@ impl Cluster {
         &self.machines
     }
 
-    /// The same cluster, which these machines leave.
+    /// Adds machines that are to be removed from the cluster.
     #[must_use]
-    pub fn left_by(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
+    pub fn with_leaving(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
         self.leaving.extend(machines);
         self
     }
 
-    /// Machines that leave the cluster.
+    /// Machines that are to be removed from the cluster.
     pub fn leaving(&self) -> &[Machine] {
         &self.leaving
     }
 
-    /// The machines of the cluster, then those that leave it.
+    /// The machines of the cluster, then those that are to be removed.
     pub fn all_machines(&self) -> impl Iterator<Item = &Machine> {
         self.machines.iter().chain(&self.leaving)
     }
 
-    /// One of [`Cluster::all_machines`], by its place there.
-    pub fn machine(&self, place: usize) -> &Machine {
-        match place.checked_sub(self.machines.len()) {
-            None => &self.machines[place],
-            Some(place) => &self.leaving[place],
+    /// The machine at this index of [`Cluster::all_machines`].
+    pub fn machine(&self, index: usize) -> &Machine {
+        match index.checked_sub(self.machines.len()) {
+            None => &self.machines[index],
+            Some(index) => &self.leaving[index],
         }
     }
 
@@ -152,7 +152,7 @@ impl Cluster {
         self.pick(&self.masters)
     }
 
-    /// The master that is made first.
+    /// The master that is deployed first.
     pub fn first_master(&self) -> &Machine {
         &self.machines[self.masters[0].0]
     }
@@ -167,7 +167,7 @@ impl Cluster {
         self.pick(&self.etcds)
     }
 
-    /// The load balancer, if one is made.
+    /// The load balancer, if Hatchery deploys one.
     pub fn load_balancer(&self) -> Option<LoadBalancer<'_>> {
         self.load_balancer.map(|one| LoadBalancer {
             machine: &self.machines[one.machine.0],

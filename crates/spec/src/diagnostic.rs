@@ -1,50 +1,48 @@
-//! What is wrong with a file, and what to do: collected, not thrown, so that all comes at once.
+//! Diagnostics of deploy files. They are collected, so that all problems are reported at once.
 
-mod blot;
 mod json;
+mod redact;
 mod render;
 
 use std::collections::HashSet;
 
-pub use json::DiagnosticJson;
-
 use crate::source::{FileId, Position, Source, Span};
 
-/// More than so many are counted, not kept.
-const KEPT: usize = 1000;
+/// The maximum number of diagnostics that are stored; further ones are only counted.
+const LIMIT: usize = 1000;
 
-/// Whether a file can be used nevertheless.
+/// Whether a file can be used despite a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used, though probably not with the result hoped for.
+    /// The file can be used, but probably not with the intended result.
     Warning,
 }
 
-/// What files are read for.
+/// The purpose for which a file is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Need {
-    /// To make the cluster: all has to be good.
+    /// To deploy the cluster: everything has to be valid.
     #[default]
     Everything,
-    /// To know the cluster and reach its machines. What else is wrong is told, but does not stand in the way: it may have
-    /// been good when the cluster was made.
+    /// To identify the cluster and connect to its machines. Other problems are reported as warnings, since the rest may have
+    /// been valid when the cluster was deployed.
     Access,
 }
 
-/// What a part of a file is about.
+/// The subject of a part of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Topic {
-    /// Which cluster it is, its machines, how they and its API are reached.
+    /// The cluster's identity, its machines, and how they and the API are reached.
     #[default]
     Access,
-    /// What is made of them: packages, versions, settings.
-    Making,
+    /// What is deployed: packages, versions, settings.
+    Deployment,
 }
 
-/// One thing to say about a place in a file.
+/// A problem at a position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether the file can be used nevertheless.
@@ -53,18 +51,18 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong. Never contains a secret.
     pub message: String,
-    /// Where.
+    /// The text that it refers to.
     pub span: Span,
-    /// A few words under the place.
+    /// A short text shown under the span.
     pub label: Option<String>,
-    /// Other places that belong to it, each with a few words.
+    /// Other positions that it refers to, each with a short text.
     pub related: Vec<(Span, String)>,
-    /// What the user can do.
+    /// What the user can do about it.
     pub remedy: Option<String>,
 }
 
 impl Diagnostic {
-    /// A mistake.
+    /// An error at a span.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -77,7 +75,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something doubtful.
+    /// A warning at a span.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -85,16 +83,14 @@ impl Diagnostic {
         }
     }
 
-    /// A few words to stand under the place.
     #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Another place that belongs to it.
     #[must_use]
-    pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
+    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));
         self
     }
@@ -107,24 +103,24 @@ impl Diagnostic {
     }
 }
 
-/// A place in words: file, line and column, and where it ends.
+/// The file, line and column of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// The file's name.
     pub file: &'a str,
-    /// Where it begins.
+    /// Its first character.
     pub start: Position,
-    /// Where it ends.
+    /// The character after the last.
     pub end: Position,
 }
 
-/// All there is to say about the files read together.
+/// The diagnostics of files that are read together.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     sources: Vec<Source>,
     list: Vec<Diagnostic>,
     seen: HashSet<(&'static str, Span, String)>,
-    left_out: usize,
+    omitted: usize,
     errors: usize,
     secrets: Vec<Span>,
     need: Need,
@@ -132,40 +128,34 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Nothing yet, about files that are read for this.
-    pub fn for_need(need: Need) -> Self {
+    pub(crate) fn for_need(need: Need) -> Self {
         Self {
             need,
             ..Self::default()
         }
     }
 
-    /// What is added from now on is about this.
-    pub(crate) fn about(&mut self, topic: Topic) {
+    /// Sets the subject of the diagnostics that follow.
+    pub(crate) fn set_topic(&mut self, topic: Topic) {
         self.topic = topic;
     }
 
-    /// Adds a file whose places will be talked about.
-    pub fn add_source(&mut self, source: Source) -> FileId {
+    /// Adds a file that spans refer to.
+    pub(crate) fn add_source(&mut self, source: Source) -> FileId {
         let id = FileId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
         self.sources.push(source);
         id
     }
 
-    /// Adds one, unless the same was said of the same place. An error of a part that is not needed becomes a warning.
+    /// Adds a diagnostic, unless it is a duplicate. An error in a part that is not needed becomes a warning.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
-        if (self.need, self.topic) == (Need::Access, Topic::Making) {
+        if (self.need, self.topic) == (Need::Access, Topic::Deployment) {
             diagnostic.severity = Severity::Warning;
         }
         let error = usize::from(diagnostic.severity == Severity::Error);
         if self.is_full() {
             self.errors += error;
-            self.left_out += 1;
+            self.omitted += 1;
             return;
         }
         let cause = (diagnostic.code, diagnostic.span, diagnostic.message.clone());
@@ -176,49 +166,48 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// The text at this place is never to be shown.
-    pub fn hide(&mut self, secret: Span) {
+    /// Masks the text of this span wherever it would be shown.
+    pub(crate) fn hide(&mut self, secret: Span) {
         self.secrets.push(secret);
     }
 
-    /// Whether a file cannot be used.
+    /// Whether there are errors, so that the file cannot be used.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// How many errors there are.
+    /// The number of errors.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// How many warnings there are.
+    /// The number of warnings.
     pub fn warnings(&self) -> usize {
-        self.list.len() + self.left_out - self.errors
+        self.list.len() + self.omitted - self.errors
     }
 
-    /// How many were counted but not kept.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    pub(crate) fn omitted(&self) -> usize {
+        self.omitted
     }
 
-    /// Whether further ones are counted only.
-    pub fn is_full(&self) -> bool {
-        self.list.len() >= KEPT
+    /// Whether further diagnostics are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= LIMIT
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All, in the order of the text.
+    /// In the order of the files' text.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut all: Vec<_> = self.list.iter().collect();
         all.sort_by_key(|one| (one.span.file, one.span.start, one.severity, one.code));
         all
     }
 
-    /// A place in words.
+    /// The position of a span; `None` for a file that is not known.
     pub fn place(&self, span: Span) -> Option<Place<'_>> {
         let source = self.source(span.file)?;
         Some(Place {
@@ -228,7 +217,7 @@ impl Diagnostics {
         })
     }
 
-    /// Whether the place is, or is part of, or contains a secret.
+    /// Whether the span overlaps a secret.
     fn is_hidden(&self, span: Span) -> bool {
         self.secrets.iter().any(|secret| {
             secret.file == span.file && secret.start < span.end && span.start < secret.end
@@ -254,7 +243,7 @@ mod tests {
 
     #[test]
     fn comes_in_the_order_of_the_text_and_once_per_cause() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         all.add_source(Source::new("f", "a: 1\nb: 2\n"));
         all.push(Diagnostic::warning("w", at(5), "second"));
         all.push(Diagnostic::error("e", at(0), "first"));
@@ -270,7 +259,7 @@ mod tests {
         for (need, errors) in [(Need::Everything, 2), (Need::Access, 1)] {
             let mut all = Diagnostics::for_need(need);
             all.push(Diagnostic::error("e", at(0), "a machine"));
-            all.about(Topic::Making);
+            all.set_topic(Topic::Deployment);
             all.push(Diagnostic::error("e", at(1), "a package"));
             assert_eq!((all.errors(), all.warnings()), (errors, 2 - errors));
         }
@@ -278,12 +267,12 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_but_not_kept() {
-        let mut all = Diagnostics::new();
-        for start in 0..KEPT + 7 {
+        let mut all = Diagnostics::default();
+        for start in 0..LIMIT + 7 {
             all.push(Diagnostic::error("e", at(start), "no"));
         }
-        assert_eq!(all.errors(), KEPT + 7);
-        assert_eq!(all.left_out(), 7);
+        assert_eq!(all.errors(), LIMIT + 7);
+        assert_eq!(all.omitted(), 7);
         assert_eq!(all.warnings(), 0);
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod settings;
 use crate::cluster::Dialect;
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
-use crate::keys::{self, unknown};
+use crate::keys::{self, report_unknown};
 use crate::source::{Input, Span, Spanned};
 use crate::tree::{Key, Node};
 use crate::value::{Endpoint, GoDuration, Mismatch, Name, Release, Version};
@@ -23,7 +23,7 @@ fn is_classic(root: &Node) -> bool {
         root.get(section)
             .is_some_and(|node| node.get(key).is_some())
     };
-    keys::of_section("")
+    keys::for_section("")
         .filter(|info| info.origin == keys::Origin::Classic)
         .any(|info| root.get(info.key).is_some())
         || has("open-ports", "node")
@@ -43,13 +43,13 @@ pub(crate) fn read(root: &Node, input: Input<'_>, diagnostics: &mut Diagnostics)
         draft: &mut draft,
         diagnostics,
         external_ca: Field::Absent,
-        said: Vec::new(),
+        given: Vec::new(),
     };
     for (key, node) in section(root, reader.diagnostics).unwrap_or_default() {
-        reader.diagnostics.about(topic(&key.text));
+        reader.diagnostics.set_topic(topic(&key.text));
         reader.top_level(key, node);
     }
-    reader.diagnostics.about(Topic::Making);
+    reader.diagnostics.set_topic(Topic::Deployment);
     reader.external_ca();
     draft
 }
@@ -84,7 +84,7 @@ fn topic(key: &str) -> Topic {
         | "package-src"
         | "pacakges"
         | "packages"
-        | "addons" => Topic::Making,
+        | "addons" => Topic::Deployment,
         _ => Topic::Access,
     }
 }
@@ -95,7 +95,7 @@ struct Reader<'a> {
     /// Whether `external-ca` is set; its path alone means nothing.
     external_ca: Field<bool>,
     /// Things that may be said in one of two ways, with the place where they were.
-    said: Vec<(&'static str, Span)>,
+    given: Vec<(&'static str, Span)>,
 }
 
 impl Reader<'_> {
@@ -122,7 +122,7 @@ impl Reader<'_> {
             "set-hostname" => draft.set_hostname = value(node, "bad-boolean", boolean, d),
             "masters" => self.draft.masters = self.hosts(node),
             "workers" | "nodes" => {
-                if self.once("the list of workers", key) {
+                if self.given_once("the list of workers", key) {
                     self.draft.workers = self.hosts(node);
                 }
             }
@@ -130,7 +130,7 @@ impl Reader<'_> {
             "loadbalance" => self.load_balancer(node),
             "external-ca" => self.external_ca = value(node, "bad-boolean", boolean, d),
             "external-ca-path" => {
-                draft.external_ca = value(node, "bad-path", crate::value::KeyPath::parse, d);
+                draft.external_ca = value(node, "bad-path", crate::value::LocalPath::parse, d);
             }
             "service" => self.service(node),
             "network" => self.network(node),
@@ -164,27 +164,27 @@ impl Reader<'_> {
             "install" => self.install(node),
             "package-src" => self.package_src(key, node),
             "pacakges" | "packages" => {
-                if self.once("the list of packages", key) {
+                if self.given_once("the list of packages", key) {
                     self.classic_packages(node);
                 }
             }
             "addons" => self.addons(node),
-            _ => unknown(key, &[""], d),
+            _ => report_unknown(key, &[""], d),
         }
     }
 
     /// Whether a thing that has two names is said for the first time; the second is an error.
-    fn once(&mut self, what: &'static str, key: &Key) -> bool {
-        if let Some((_, first)) = self.said.iter().find(|(said, _)| *said == what) {
+    fn given_once(&mut self, what: &'static str, key: &Key) -> bool {
+        if let Some((_, first)) = self.given.iter().find(|(given, _)| *given == what) {
             self.diagnostics.push(
                 Diagnostic::error("said-twice", key.span, format!("{what} is given twice"))
                     .label("again here")
                     .related(*first, "first here")
-                    .remedy("keep one of the two; they are two names for the same"),
+                    .remedy("keep one of the two; both names mean the same"),
             );
             return false;
         }
-        self.said.push((what, key.span));
+        self.given.push((what, key.span));
         true
     }
 
@@ -193,8 +193,8 @@ impl Reader<'_> {
             value(node, "bad-boolean", boolean, self.diagnostics)
         {
             self.diagnostics.push(
-                Diagnostic::error("unsupported", span, "an etcd that Hatchery does not make is not supported")
-                    .remedy("write false, and name the machines for etcd in `etcds` (without them the masters are used)"),
+                Diagnostic::error("unsupported", span, "an external etcd is not supported")
+                    .remedy("set it to false, and list the machines for etcd in `etcds` (the masters by default)"),
             );
         }
     }

@@ -1,7 +1,7 @@
 //! A kubespray inventory (`hosts.yml`) with its variables (`group_vars.yml`).
 //!
-//! The groups say who is what; of each variable the one value that Ansible would see is taken; a
-//! table says what becomes of it.
+//! Groups become roles. Each variable has the value that Ansible would use, and a table says how it
+//! is treated.
 
 mod arguments;
 mod groups;
@@ -33,16 +33,16 @@ use crate::reading::{Reading, finish};
 use crate::source::{FileId, Input, Spanned};
 use crate::tree::{Node, parse};
 use crate::value::{Mismatch, Name};
-use crate::walk::{expected, value};
+use crate::walk::{report_expected, value};
 
-/// An inventory and what goes with it.
+/// An inventory and its variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// The inventory.
+    /// `hosts.yml`.
     pub hosts: Input<'a>,
-    /// Variables that go before those of the inventory, as with `--extra-vars`.
+    /// Variables that take precedence over those of the inventory, as with `--extra-vars`.
     pub vars: Option<Input<'a>>,
-    /// The cluster's name, where the files need not say it.
+    /// The cluster's name, which overrides the variables.
     pub id: Option<&'a Name>,
 }
 
@@ -51,7 +51,7 @@ pub fn read(files: Files<'_>) -> Reading {
     read_for(files, Need::Everything)
 }
 
-/// The same, where perhaps not all of it is needed; see [`crate::read_for`].
+/// Reads an inventory for a purpose; see [`crate::read_for`].
 pub fn read_for(files: Files<'_>, need: Need) -> Reading {
     let mut diagnostics = Diagnostics::for_need(need);
     if ini::refuse(files.hosts, &mut diagnostics) {
@@ -69,7 +69,7 @@ pub fn read_for(files: Files<'_>, need: Need) -> Reading {
         beside.as_ref().and_then(|(_, node)| node.as_ref()),
     ] {
         if let Some(node) = node.filter(|node| node.entries().is_none()) {
-            expected("a section with keys", node, &mut diagnostics);
+            report_expected("a section with keys", node, &mut diagnostics);
             return Reading::refused(diagnostics);
         }
     }
@@ -77,7 +77,7 @@ pub fn read_for(files: Files<'_>, need: Need) -> Reading {
         let start = root.span.part(root.span.start, root.span.start);
         diagnostics.push(
             Diagnostic::error("no-inventory", start, "this is not an inventory")
-                .remedy("begin it with all:, and put hosts and children below; variables go only with an inventory"),
+                .remedy("start it with all:, and put hosts and children below it; variables can be given only with an inventory"),
         );
         return Reading::refused(diagnostics);
     }
@@ -100,10 +100,10 @@ pub(crate) fn is_inventory(root: &Node) -> bool {
             .any(|key| node.get(key).is_some())
     };
     let entries = root.entries().unwrap_or_default();
-    let of_eggo = |key: &str| keys::of_section("").any(|info| info.key == key);
+    let is_eggo_key = |key: &str| keys::for_section("").any(|info| info.key == key);
     let has_eggo = entries
         .iter()
-        .any(|(key, node)| of_eggo(&key.text) && !is_group(node));
+        .any(|(key, node)| is_eggo_key(&key.text) && !is_group(node));
     match root.get("all") {
         Some(all) if is_group(all) => true,
         Some(_) => !has_eggo,
@@ -135,7 +135,7 @@ fn draft(
     let file = beside.map_or_else(Vars::new, |(_, node)| {
         vars(node.entries().unwrap_or_default())
     });
-    let roles = Roles::of(&groups, diagnostics);
+    let roles = Roles::from_groups(&groups, diagnostics);
     let Some(scope) = Scope::new(&groups, &file, roles.members(), diagnostics) else {
         draft.hosts_incomplete = true;
         draft.id = Field::Wrong;
@@ -157,13 +157,13 @@ fn draft(
             .filter_map(|(file, readable)| readable.then_some(file))
             .collect(),
     };
-    notes::tell(&groups, &file, reader.diagnostics);
+    notes::report(&groups, &file, reader.diagnostics);
     reader.only();
     reader.id(id);
     reader.machines(&roles);
     reader.networks();
     reader.endpoint();
-    reader.diagnostics.about(Topic::Making);
+    reader.diagnostics.set_topic(Topic::Deployment);
     reader.runtime();
     reader.settings();
     reader.arguments();
@@ -182,12 +182,12 @@ struct Reader<'r, 't> {
 impl<'t> Reader<'_, 't> {
     /// The value without templates, for one host or the cluster; `Err` after telling of a template
     /// that is not understood.
-    fn rendered(&mut self, entry: Entry<'t>, host: Option<usize>) -> Result<Cow<'t, Node>, ()> {
+    fn render(&mut self, entry: Entry<'t>, host: Option<usize>) -> Result<Cow<'t, Node>, ()> {
         let scope = &self.scope;
         let variable = |name: &str| {
             let found = match host {
-                Some(host) => scope.of_host(host, name),
-                None => scope.of_any(name),
+                Some(host) => scope.host_value(host, name),
+                None => scope.any_value(name),
             };
             found.map(|entry| entry.node)
         };
@@ -195,14 +195,14 @@ impl<'t> Reader<'_, 't> {
             let message = format!("the value of `{}` is a template", entry.key.text);
             self.diagnostics.push(
                 Diagnostic::error("template", span, message)
-                    .label("only Ansible can work this out")
+                    .label("only Ansible can evaluate this")
                     .remedy("write the value itself"),
             );
         })
     }
 
     /// What a host has under the first of these names.
-    fn of_host<T>(
+    fn host_field<T>(
         &mut self,
         host: usize,
         names: &[&str],
@@ -210,10 +210,10 @@ impl<'t> Reader<'_, 't> {
         parse: impl Fn(&str) -> Result<T, Mismatch>,
     ) -> Field<T> {
         for name in names {
-            let Some(entry) = self.scope.of_host(host, name) else {
+            let Some(entry) = self.scope.host_value(host, name) else {
                 continue;
             };
-            let Ok(node) = self.rendered(entry, Some(host)) else {
+            let Ok(node) = self.render(entry, Some(host)) else {
                 return Field::Wrong;
             };
             let field = value(&node, code, &parse, self.diagnostics);
@@ -225,7 +225,7 @@ impl<'t> Reader<'_, 't> {
     }
 
     /// What the cluster has under the first of these names.
-    fn of_cluster<T>(
+    fn cluster_field<T>(
         &mut self,
         names: &[&str],
         code: &'static str,
@@ -248,14 +248,14 @@ impl<'t> Reader<'_, 't> {
 
     /// What the cluster has under a name, whatever its kind.
     fn node(&mut self, name: &str) -> Result<Option<Cow<'t, Node>>, ()> {
-        match self.scope.of_cluster(name, self.diagnostics) {
+        match self.scope.cluster_value(name, self.diagnostics) {
             None => Ok(None),
-            Some(entry) => self.rendered(entry, None).map(Some),
+            Some(entry) => self.render(entry, None).map(Some),
         }
     }
 
     /// A value that holds where nothing was said.
-    fn unsaid<T>(&self, value: T) -> Field<T> {
+    fn default_field<T>(&self, value: T) -> Field<T> {
         Field::Given(Spanned::new(value, self.draft.file))
     }
 }

@@ -13,51 +13,51 @@ use crate::runtimes;
 use crate::tree::Key;
 use crate::walk::{nearest, one_of};
 
-/// Where a key comes from.
+/// The versions of eggo that have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Only the manual's eggo had it.
+    /// Only the manual's version.
     Classic,
-    /// Only later eggo had it.
+    /// Only later versions.
     Current,
-    /// Every eggo had it.
+    /// All versions.
     Both,
-    /// It is Hatchery's own.
+    /// None: it is Hatchery's own.
     New,
 }
 
-/// What is known of a key.
+/// A key of deploy files.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
-    /// The section it stands in: a path, or `<host>`, `<bastion>` and `<item>` for entries of several lists.
+    /// The section that contains it: a path, or `<host>`, `<bastion>` and `<item>` for entries of several lists.
     pub section: &'static str,
-    /// The key.
+    /// The key as written in a deploy file.
     pub key: &'static str,
-    /// Where it comes from.
+    /// The versions of eggo that have it.
     pub origin: Origin,
-    /// What its value is, in words.
+    /// The kind of its value, for people; `schema` interprets it too.
     pub kind: &'static str,
-    /// What holds without it, in words; empty if it must be given or nothing holds.
+    /// The default, for people; empty if it is required or has none.
     pub default: &'static str,
-    /// What it means.
+    /// Its meaning, shown in the reference and in templates.
     pub doc: &'static str,
     /// The place in the serialised cluster that it changes, as a JSON pointer; `!` for a value
     /// that is only checked.
     pub effect: &'static str,
 }
 
-/// In the table: one of the container runtimes.
+/// Stands for the names of the container runtimes in the table.
 pub(crate) const RUNTIME: &str = "container runtime";
-/// In the table: the packages of the container runtime.
+/// Stands for the packages of the container runtimes in the table.
 const RUNTIME_PACKAGES: &str = "packages of the container runtime";
 
 impl KeyInfo {
-    /// What its value is, in words for users: runtimes are named.
+    /// The kind of its value for users, with the names of the runtimes filled in.
     pub fn kind_in_words(&self) -> Cow<'static, str> {
         in_words(self.kind)
     }
 
-    /// What holds without it, in words for users: packages of runtimes are named.
+    /// Its default for users, with the packages of the runtimes filled in.
     pub fn default_in_words(&self) -> Cow<'static, str> {
         in_words(self.default)
     }
@@ -69,23 +69,23 @@ fn in_words(text: &'static str) -> Cow<'static, str> {
         RUNTIME_PACKAGES => {
             let packages = runtimes::ALL.iter().flat_map(|kind| kind.packages);
             let packages: Vec<_> = packages.copied().collect();
-            format!("{}, as runtime says", one_of(&packages)).into()
+            format!("{}, depending on runtime", one_of(&packages)).into()
         }
         text => text.into(),
     }
 }
 
 /// The keys of a section.
-pub fn of_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
+pub fn for_section(section: &str) -> impl Iterator<Item = &'static KeyInfo> {
     KEYS.iter().filter(move |info| info.section == section)
 }
 
-/// Says that a section has no such key, and which one may be meant.
-pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
+/// Reports an unknown key, with a suggestion.
+pub(crate) fn report_unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostics) {
     let known = || {
         sections
             .iter()
-            .flat_map(|section| of_section(section))
+            .flat_map(|section| for_section(section))
             .map(|info| info.key)
     };
     let place = match sections {
@@ -112,7 +112,7 @@ pub(crate) fn unknown(key: &Key, sections: &[&str], diagnostics: &mut Diagnostic
         let mut all: Vec<_> = known().collect();
         all.sort_unstable();
         all.dedup();
-        format!("known here: {}", all.join(", "))
+        format!("valid keys: {}", all.join(", "))
     };
     diagnostics.push(Diagnostic::error("unknown-key", key.span, message).remedy(remedy));
 }
@@ -152,16 +152,16 @@ mod tests {
     #[test]
     fn suggestions_name_the_near_key_or_the_right_section() {
         let remedy = |key: &str, sections: &[&str]| {
-            let mut all = Diagnostics::new();
+            let mut all = Diagnostics::default();
             let key = Key {
                 text: key.to_owned(),
                 span: crate::source::Span::default(),
             };
-            unknown(&key, sections, &mut all);
+            report_unknown(&key, sections, &mut all);
             all.sorted()[0].remedy.clone().unwrap()
         };
         assert_eq!(remedy("mastres", &[""]), "did you mean `masters`?");
         assert_eq!(remedy("podcidr", &[""]), "`podcidr` belongs into `network`");
-        assert!(remedy("colour", &["service"]).starts_with("known here: cidr, dns,"));
+        assert!(remedy("colour", &["service"]).starts_with("valid keys: cidr, dns,"));
     }
 }

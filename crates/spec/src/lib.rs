@@ -1,11 +1,10 @@
-//! Deploy files of every dialect, read into one checked value.
+//! Deploy files of every dialect, parsed into one validated value.
 //!
-//! The way through: bytes → [`tree`] (every value with its place) → a dialect's reader →
-//! [`draft`] (dialect aside) → [`resolve`] (defaults, comparisons) → [`cluster::Cluster`]. On the
-//! way [`diagnostic::Diagnostics`] collects all that is wrong, so that it is told at once.
+//! The way through: bytes → `tree` (every value with its place) → a dialect's reader →
+//! `draft` (dialect aside) → `resolve` (defaults, comparisons) → [`cluster::Cluster`]. On the
+//! way [`diagnostic::Diagnostics`] collects all problems, so that they are reported at once.
 //!
-//! No file is opened here: the caller brings the bytes, and gets a list of the files that are
-//! named in them.
+//! No file is opened here: the caller passes the bytes, and gets a list of the files that they name.
 //!
 //! ```
 //! use hatchery_spec::{Input, read};
@@ -27,23 +26,24 @@
 
 pub mod cluster;
 pub mod diagnostic;
-pub mod draft;
+mod draft;
 pub mod edit;
 mod eggo;
 pub mod inventory;
 pub mod keys;
+pub mod name_list;
 pub mod network_plugins;
 pub mod package_name;
 pub mod reading;
-pub mod resolve;
+mod resolve;
 pub mod runtimes;
 pub mod schema;
 pub mod source;
 pub mod template;
-pub mod tree;
+mod tree;
 pub mod value;
 pub mod versions;
-pub mod walk;
+mod walk;
 
 pub use cluster::Cluster;
 pub use diagnostic::{Diagnostic, Diagnostics, Need, Severity};

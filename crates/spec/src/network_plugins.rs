@@ -1,24 +1,24 @@
-//! Network plugins, as far as a deploy file has to do with them: a file for each that has something of its own.
+//! Network plugins as deploy files know them, one file for each that is treated specially.
 //!
-//! What is done with one in the cluster and on machines is in the engine's file of the same name. A new plugin is these two
-//! files and a line in the list of each crate.
+//! How one is set up in the cluster and on machines is in the engine's file of the same name. To add a plugin, add these
+//! two files and a line to the list in each crate.
 
 mod calico;
 mod flannel;
 mod other;
 
-/// All that there are; the last serves whatever has no file of its own.
+/// All kinds; the last is for plugins without a file of their own.
 pub const ALL: [&NetworkPluginKind; 3] = [&flannel::FLANNEL, &calico::CALICO, &other::OTHER];
 
-/// What an inventory gets that names none.
+/// The default of inventories.
 pub(crate) const INVENTORY_DEFAULT: &NetworkPluginKind = &flannel::FLANNEL;
 
-/// A network plugin, or all that are treated alike.
+/// A network plugin, or several that are treated alike.
 #[derive(Debug)]
 pub struct NetworkPluginKind {
     /// Its name in deploy files, manifests and archives, in lower case.
     pub name: &'static str,
-    /// Whether the user has to bring its manifest: there is none of ours.
+    /// Whether the user has to provide its manifest, because Hatchery has none.
     pub needs_manifest: bool,
 }
 
@@ -31,7 +31,7 @@ impl NetworkPluginKind {
     }
 }
 
-/// The names of those that need no manifest of the user's.
+/// The names of the plugins whose manifest Hatchery has.
 pub fn built_in() -> Vec<&'static str> {
     let built_in = ALL.into_iter().filter(|kind| !kind.needs_manifest);
     built_in.map(|kind| kind.name).collect()

@@ -1,4 +1,4 @@
-//! From the bytes of a file to a cluster, or to all that is wrong with it.
+//! From the bytes of a file to a cluster or to diagnostics.
 
 use crate::cluster::{Cluster, Password};
 use crate::diagnostic::{Diagnostic, Diagnostics, Need};
@@ -6,22 +6,21 @@ use crate::draft::{AccessDraft, Draft};
 use crate::source::{Input, Span};
 use crate::tree::{Node, parse};
 use crate::value::Arch;
-use crate::walk::expected;
+use crate::walk::report_expected;
 use crate::{eggo, inventory, resolve};
 
-/// What came of reading a file.
+/// The result of reading a file.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The cluster; none if there are errors.
+    /// `None` if there are errors.
     pub cluster: Option<Cluster>,
-    /// All there is to say about the file.
+    /// Errors and warnings.
     pub diagnostics: Diagnostics,
-    /// The files that the file names, for the caller to look for.
+    /// The files that it names, for the caller to check.
     pub references: Vec<Reference>,
 }
 
 impl Reading {
-    /// Nothing but what is wrong.
     pub(crate) fn refused(diagnostics: Diagnostics) -> Self {
         Self {
             cluster: None,
@@ -36,13 +35,13 @@ impl Reading {
 pub struct Reference {
     /// Its path; `~/` is the user's home.
     pub path: String,
-    /// What it is for.
+    /// Decides how the caller checks it.
     pub purpose: Purpose,
-    /// Where it is named.
+    /// Where the deploy file names it.
     pub span: Span,
 }
 
-/// What a file is for.
+/// The purpose of a file that a deploy file names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Packages for an architecture.
@@ -51,12 +50,12 @@ pub enum Purpose {
     PrivateKey,
     /// A password.
     PasswordFile,
-    /// A directory of authorities.
+    /// A directory of certificate authorities.
     ExternalCa,
 }
 
 impl Reference {
-    /// Says that the file cannot be used, with the reason.
+    /// The diagnostic for a file that cannot be used for this reason.
     pub fn unusable(&self, reason: &str) -> Diagnostic {
         let (code, what, remedy) = match self.purpose {
             Purpose::Archive(_) => (
@@ -67,7 +66,7 @@ impl Reference {
             Purpose::PrivateKey => (
                 "missing-private-key",
                 "the SSH key",
-                "correct the path, or remove the line to use the SSH agent and your usual keys",
+                "correct the path, or remove the line to use the SSH agent and your default keys",
             ),
             Purpose::PasswordFile => (
                 "missing-password-file",
@@ -76,7 +75,7 @@ impl Reference {
             ),
             Purpose::ExternalCa => (
                 "missing-external-ca",
-                "the directory of authorities",
+                "the directory of certificate authorities",
                 "put ca.crt and ca.key there, or correct the path",
             ),
         };
@@ -91,8 +90,8 @@ pub fn read(input: Input<'_>) -> Reading {
     read_for(input, Need::Everything)
 }
 
-/// The same, where perhaps not all of the file is needed. A cluster that is read for [`Need::Access`] says which it is and
-/// how its machines are reached; what else was wrong has its default value.
+/// Reads a deploy file for a purpose. With [`Need::Access`], errors in other parts become warnings, and these parts have
+/// their default values.
 pub fn read_for(input: Input<'_>, need: Need) -> Reading {
     let mut diagnostics = Diagnostics::for_need(need);
     if inventory::ini::refuse(input, &mut diagnostics) {
@@ -102,7 +101,7 @@ pub fn read_for(input: Input<'_>, need: Need) -> Reading {
         return Reading::refused(diagnostics);
     };
     if root.entries().is_none() {
-        expected("a section with keys", &root, &mut diagnostics);
+        report_expected("a section with keys", &root, &mut diagnostics);
         return Reading::refused(diagnostics);
     }
     if let (Some((key, _)), Some(_)) = (root.entry("apiVersion"), root.entry("kind")) {
@@ -110,9 +109,9 @@ pub fn read_for(input: Input<'_>, need: Need) -> Reading {
             Diagnostic::error(
                 "kubernetes-object",
                 key.span,
-                "this is an object for Kubernetes, not a deploy file",
+                "this is a Kubernetes object, not a deploy file",
             )
-            .remedy("give it to kubectl, or name the right file"),
+            .remedy("apply it with kubectl, or name the deploy file"),
         );
         return Reading::refused(diagnostics);
     }

@@ -20,14 +20,14 @@ use crate::cluster::{
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
 use crate::source::Span;
-use crate::value::{AbsolutePath, DnsName, GoDuration, Name};
+use crate::value::{AbsolutePath, DnsName, GoDuration};
 
 /// How long the API server works at one request unless said.
 const REQUEST_TIMEOUT: GoDuration = GoDuration::seconds(120);
 
 /// Adds defaults, compares what must agree, and makes the cluster unless there are errors.
-pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
-    diagnostics.about(Topic::Access);
+pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
+    diagnostics.set_topic(Topic::Access);
     require_id(draft, diagnostics);
     let fleet = machines::merge(draft, diagnostics);
     let names = names::assign(draft, &fleet, diagnostics);
@@ -35,12 +35,12 @@ pub fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> 
     let networks = addresses::derive(draft, &fleet, diagnostics);
     let bind_port = ports::check(draft, &fleet, diagnostics);
     let endpoint = endpoint::derive(draft, &fleet, bind_port, diagnostics);
-    diagnostics.about(Topic::Making);
+    diagnostics.set_topic(Topic::Deployment);
     versions::check(draft, &networks, diagnostics);
     archives::check(draft, &fleet, diagnostics);
     registries::check(draft, diagnostics);
     require_plugin(draft, diagnostics);
-    diagnostics.about(Topic::Access);
+    diagnostics.set_topic(Topic::Access);
     if diagnostics.has_errors() {
         return None;
     }
@@ -202,17 +202,5 @@ impl RelatedTo for Diagnostic {
             Some(span) => self.related(span, label),
             None => self,
         }
-    }
-}
-
-/// The names of machines, the first few of many.
-fn some_of<'n>(names: impl IntoIterator<Item = &'n Name>) -> String {
-    let names: Vec<_> = names.into_iter().map(Name::as_str).collect();
-    match &names[..] {
-        [head @ .., _, _] if names.len() > 5 => {
-            let shown = &head[..3];
-            format!("{} and {} more", shown.join(", "), names.len() - 3)
-        }
-        _ => names.join(", "),
     }
 }

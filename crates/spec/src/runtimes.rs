@@ -1,7 +1,7 @@
-//! Container runtimes, as far as a deploy file has to do with them: a file for each.
+//! Container runtimes as deploy files know them, one file for each.
 //!
-//! What is done with one on machines is in the engine's file of the same name. A new runtime is these two files and a line
-//! in the list of each crate.
+//! How one is set up on machines is in the engine's file of the same name. To add a runtime, add these two files and a
+//! line to the list in each crate.
 
 mod containerd;
 mod docker;
@@ -13,13 +13,13 @@ use crate::cluster::Item;
 use crate::value::Version;
 use crate::versions::{Conflict, Feature, Parts, has};
 
-/// All that there are, in the order in which they are named to users.
+/// All supported runtimes, in the order in which messages list them.
 pub const ALL: [&RuntimeKind; 3] = [&docker::DOCKER, &isulad::ISULAD, &containerd::CONTAINERD];
 
-/// What a deploy file gets that names none.
+/// The default of deploy files.
 pub const DEFAULT: &RuntimeKind = &docker::DOCKER;
 
-/// What an inventory gets that names none, as with kubespray.
+/// The default of inventories, as in kubespray.
 pub(crate) const INVENTORY_DEFAULT: &RuntimeKind = &containerd::CONTAINERD;
 
 /// A container runtime.
@@ -27,29 +27,29 @@ pub(crate) const INVENTORY_DEFAULT: &RuntimeKind = &containerd::CONTAINERD;
 pub struct RuntimeKind {
     /// Its name in deploy files, in lower case.
     pub name: &'static str,
-    /// Its name in a sentence.
+    /// Its name in messages.
     title: &'static str,
-    /// Other names that eggo has for it.
+    /// Other names that eggo accepts.
     aliases: &'static [&'static str],
-    /// Whether kubespray has it too.
+    /// Whether kubespray supports it too.
     in_kubespray: bool,
-    /// The variables of an inventory that say where its images come from.
+    /// The variables of an inventory that configure its registries.
     pub(crate) registry_variables: RegistryVariables,
     /// Its packages in openEuler's repositories.
     pub(crate) packages: &'static [&'static str],
-    /// Its usual CRI socket; none for one that has none of its own.
+    /// Its default CRI socket; `None` if it does not implement CRI itself.
     pub(crate) endpoint: Option<&'static str>,
-    /// Whether it has mirrors of any registry, or of [`DOCKER_HUB`](crate::cluster::DOCKER_HUB) alone.
+    /// Whether it supports mirrors of any registry, or of [`DOCKER_HUB`](crate::cluster::DOCKER_HUB) alone.
     pub mirrors_any_registry: bool,
-    /// The releases of Kubernetes whose kubelet runs it by itself, without the container runtime interface.
+    /// The feature of those releases of Kubernetes whose kubelet has built-in support for it, without CRI.
     built_in: Option<Feature>,
-    /// The program that stands between it and other kubelets, where it does not speak that interface itself.
+    /// The program through which other kubelets reach it, if it does not implement CRI itself.
     pub adapter: Option<&'static str>,
-    /// What does not go together with it.
+    /// Finds what is incompatible with it.
     conflict: fn(&Parts) -> Option<Conflict>,
 }
 
-/// How an inventory says where images come from.
+/// How an inventory configures registries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RegistryVariables {
     /// A list of mirrors of [`DOCKER_HUB`](crate::cluster::DOCKER_HUB), and one of insecure registries.
@@ -62,28 +62,28 @@ pub(crate) enum RegistryVariables {
 }
 
 impl RuntimeKind {
-    /// The runtime that a deploy file calls so.
+    /// The runtime with this name in a deploy file.
     pub(crate) fn called(name: &str) -> Option<&'static Self> {
         let name = name.to_ascii_lowercase();
         let mut all = ALL.into_iter();
         all.find(|kind| kind.names().any(|own| own == name))
     }
 
-    /// The runtime that an inventory calls so.
+    /// The runtime with this name in an inventory.
     pub(crate) fn called_in_inventory(name: &str) -> Option<&'static Self> {
         let name = name.to_ascii_lowercase();
         ALL.into_iter().find(|kind| kind.name == name)
     }
 
-    /// The runtime to which a socket belongs by its path: the one whose name comes last in it.
-    pub(crate) fn of_socket(path: &str) -> Option<&'static Self> {
+    /// The runtime that a socket seems to belong to: the one whose name comes last in the path.
+    pub(crate) fn from_socket(path: &str) -> Option<&'static Self> {
         let path = path.to_ascii_lowercase();
         let place = |kind: &&'static Self| kind.names().filter_map(|name| path.rfind(name)).max();
         let all = ALL.into_iter().filter(|kind| place(kind).is_some());
         all.max_by_key(place)
     }
 
-    /// Its name in a sentence.
+    /// Its name in messages.
     pub fn as_str(&self) -> &'static str {
         self.title
     }
@@ -93,14 +93,14 @@ impl RuntimeKind {
         std::iter::once(self.name).chain(aliases)
     }
 
-    /// Whether the kubelet of this release runs it by itself.
+    /// Whether the kubelet of this release has built-in support for it.
     pub fn is_built_into(&self, kubernetes: Version) -> bool {
         self.built_in
             .is_some_and(|feature| has(kubernetes, feature))
     }
 
-    /// Whether these lists install its [adapter](Self::adapter).
-    pub fn brings_adapter<'a>(&self, items: impl IntoIterator<Item = &'a Item>) -> bool {
+    /// Whether one of the items installs its [adapter](Self::adapter).
+    pub fn installs_adapter<'a>(&self, items: impl IntoIterator<Item = &'a Item>) -> bool {
         items.into_iter().any(|item| match item {
             Item::Repo { name }
             | Item::Pkg { name }
@@ -110,13 +110,13 @@ impl RuntimeKind {
         })
     }
 
-    /// Whether a socket is that of its [adapter](Self::adapter), which says that the user runs it.
-    pub(crate) fn is_adapter(&self, socket: Option<&str>) -> bool {
+    /// Whether a socket is that of its [adapter](Self::adapter), which the user runs then.
+    pub(crate) fn is_adapter_socket(&self, socket: Option<&str>) -> bool {
         let both = self.adapter.zip(socket);
         both.is_some_and(|(adapter, socket)| socket.contains(adapter))
     }
 
-    /// What of these parts does not go together with it.
+    /// The incompatibility of these parts with it, if any.
     pub(crate) fn conflict(&self, parts: &Parts) -> Option<Conflict> {
         (self.conflict)(parts)
     }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_default_is_the_tables() {
-        let mut keys = crate::keys::of_section("");
+        let mut keys = crate::keys::for_section("");
         let info = keys.find(|info| info.key == "runtime").unwrap();
         assert_eq!(info.default, DEFAULT.name);
     }
@@ -188,9 +188,9 @@ mod tests {
             ("unix:///run/cri-dockerd.sock", "docker"),
             ("unix:///var/run/dockershim.sock", "docker"),
         ] {
-            let found = RuntimeKind::of_socket(socket).map(|kind| kind.name);
+            let found = RuntimeKind::from_socket(socket).map(|kind| kind.name);
             assert_eq!(found, Some(owner), "{socket}");
         }
-        assert_eq!(RuntimeKind::of_socket("unix:///run/crio/crio.sock"), None);
+        assert_eq!(RuntimeKind::from_socket("unix:///run/crio/crio.sock"), None);
     }
 }

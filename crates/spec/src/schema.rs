@@ -46,7 +46,7 @@ fn object(section: &str) -> Value {
     } else {
         section
     };
-    for info in keys::of_section(inherited).chain(keys::of_section(section)) {
+    for info in keys::for_section(inherited).chain(keys::for_section(section)) {
         properties.insert(info.key.to_owned(), property(info));
     }
     let required = REQUIRED.iter().find(|(one, _)| *one == section);

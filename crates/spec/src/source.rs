@@ -1,36 +1,34 @@
-//! The text of an input file, and places in it.
+//! The text of an input file, and positions in it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A file bigger than this is no deploy file.
+/// The maximum size of a deploy file, in bytes.
 pub const SIZE_LIMIT: usize = 16 << 20;
 
-/// Which of the files read together.
+/// One of the files that are read together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(pub(crate) u32);
+pub(crate) struct FileId(pub(crate) u32);
 
 /// A range of bytes in one of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// The file.
-    pub file: FileId,
-    /// The first byte.
-    pub start: usize,
-    /// The byte behind the last.
-    pub end: usize,
+    pub(crate) file: FileId,
+    pub(crate) start: usize,
+    /// The byte after the last.
+    pub(crate) end: usize,
 }
 
 impl Span {
-    /// A part of this span's file.
-    pub fn part(self, start: usize, end: usize) -> Self {
+    /// Another range of the same file.
+    pub(crate) fn part(self, start: usize, end: usize) -> Self {
         Self { start, end, ..self }
     }
 
     /// From the beginning of this span to the end of the other.
-    pub fn to(self, other: Self) -> Self {
+    pub(crate) fn to(self, other: Self) -> Self {
         Self {
             end: other.end.max(self.end),
             ..self
@@ -38,44 +36,32 @@ impl Span {
     }
 }
 
-/// A value and where it stands.
+/// A value with its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// Where it was written.
-    pub span: Span,
+pub(crate) struct Spanned<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// A value at its place.
-    pub fn new(value: T, span: Span) -> Self {
+    pub(crate) fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 
-    /// Another value at the same place.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Spanned<U> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned {
             value: change(self.value),
             span: self.span,
         }
     }
-
-    /// The same place with a borrowed value.
-    pub fn as_ref(&self) -> Spanned<&T> {
-        Spanned {
-            value: &self.value,
-            span: self.span,
-        }
-    }
 }
 
-/// An input file as the caller found it.
+/// An input file, read by the caller.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The name to show, usually the path as the user gave it.
     pub name: &'a str,
-    /// What the file holds.
+    /// The contents of the file.
     pub bytes: &'a [u8],
     /// Whether others than the owner may read the file.
     pub others_can_read: bool,
@@ -92,40 +78,39 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The text of a file, with its lines.
+/// The text of a file and the offsets of its lines.
 #[derive(Clone)]
-pub struct Source {
+pub(crate) struct Source {
     name: Arc<str>,
     text: Arc<str>,
     lines: Arc<[usize]>,
 }
 
-/// A file may hold passwords, so its text is not shown.
+/// Omits the text, which may contain passwords.
 impl fmt::Debug for Input<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Input({}, {} bytes)", self.name, self.bytes.len())
     }
 }
 
-/// A file may hold passwords, so its text is not shown.
+/// Omits the text, which may contain passwords.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({}, {} lines)", self.name, self.lines.len())
     }
 }
 
-/// A position as people count: from 1, in characters.
+/// A position for display, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Position {
     /// The line.
     pub line: usize,
-    /// The character in the line.
+    /// The character within the line.
     pub column: usize,
 }
 
 impl Source {
-    /// A file's text.
-    pub fn new(name: &str, text: &str) -> Self {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
         let lines = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
@@ -136,18 +121,15 @@ impl Source {
         }
     }
 
-    /// The name to show.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where a byte is.
-    pub fn position(&self, offset: usize) -> Position {
+    pub(crate) fn position(&self, offset: usize) -> Position {
         let line = self.line_index(offset);
         let start = self.lines[line];
         let end = self.boundary(offset).max(start);
@@ -157,8 +139,8 @@ impl Source {
         }
     }
 
-    /// The bytes of the line (counted from 1) without its line break.
-    pub fn line(&self, number: usize) -> std::ops::Range<usize> {
+    /// The byte range of a line (counted from 1) without its line break.
+    pub(crate) fn line(&self, number: usize) -> std::ops::Range<usize> {
         let Some(&start) = self.lines.get(number.wrapping_sub(1)) else {
             return self.text.len()..self.text.len();
         };

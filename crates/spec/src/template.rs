@@ -1,5 +1,5 @@
-//! A commented deploy file to begin with: the machines as asked for, everything else set or shown
-//! switched off, each key explained in the words of the [table](crate::keys).
+//! A commented deploy file to start with: the requested machines, and every other key either set or
+//! commented out, with its explanation from the [table](crate::keys).
 
 mod networks;
 mod packages;
@@ -18,36 +18,29 @@ use crate::value::{Name, Secret};
 pub enum List {
     /// The control plane.
     Masters,
-    /// Those that run pods.
+    /// The workers.
     Workers,
-    /// Those that keep the state.
+    /// The etcd members.
     Etcds,
-    /// The one in front of the masters.
+    /// The load balancer, at most one.
     LoadBalancer,
 }
 
-/// Why no file can be made for these machines.
+/// Why no deploy file can be written for these machines.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// An address stands twice in a list.
     #[snafu(display("{address} is given twice"))]
-    Twice {
-        /// The list.
-        list: List,
-        /// The address.
-        address: IpAddr,
-    },
-    /// One cluster has addresses of one family.
+    Duplicate { list: List, address: IpAddr },
     #[snafu(display("{address} and {first} are an IPv4 and an IPv6 address"))]
-    TwoFamilies {
-        /// The list with the stranger.
+    MixedFamilies {
         list: List,
-        /// The stranger.
         address: IpAddr,
-        /// The first master.
         first: IpAddr,
     },
-    /// There are machines but no master.
     #[snafu(display("other machines are given, but no master"))]
     NoMaster,
 }
@@ -56,7 +49,7 @@ impl Error {
     /// The list that is wrong.
     pub fn list(&self) -> List {
         match self {
-            Self::Twice { list, .. } | Self::TwoFamilies { list, .. } => *list,
+            Self::Duplicate { list, .. } | Self::MixedFamilies { list, .. } => *list,
             Self::NoMaster => List::Masters,
         }
     }
@@ -64,14 +57,14 @@ impl Error {
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Twice { .. } => "give each machine once per role",
-            Self::TwoFamilies { .. } => "give all machines' addresses in one family",
+            Self::Duplicate { .. } => "name each machine once per role",
+            Self::MixedFamilies { .. } => "use addresses of one family",
             Self::NoMaster => "name at least one master",
         }
     }
 }
 
-/// The machines of a file to begin with.
+/// The machines of a new deploy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     masters: Vec<IpAddr>,
@@ -105,10 +98,10 @@ impl Machines {
         for (list, addresses) in lists {
             let mut seen = HashSet::new();
             for &address in addresses {
-                ensure!(seen.insert(address), TwiceSnafu { list, address });
+                ensure!(seen.insert(address), DuplicateSnafu { list, address });
                 ensure!(
                     address.is_ipv4() == first.is_ipv4(),
-                    TwoFamiliesSnafu {
+                    MixedFamiliesSnafu {
                         list,
                         address,
                         first
@@ -173,22 +166,22 @@ impl Machines {
     }
 }
 
-/// What a file to begin with shall say.
+/// The contents of a new deploy file.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Options {
     /// The cluster's name.
     pub name: Name,
     /// The SSH user.
     pub user: String,
-    /// The SSH password; without one the file shows the safer ways, switched off.
+    /// The SSH password; without one the file shows the safer alternatives, commented out.
     pub password: Option<Secret>,
-    /// The machines.
+    /// At least one master.
     pub machines: Machines,
     /// Whether the manual's keys are used instead of the current ones.
     pub classic: bool,
 }
 
 /// The file's text.
-pub fn render(wish: &Wish) -> String {
-    text::render(wish)
+pub fn render(options: &Options) -> String {
+    text::render(options)
 }

@@ -19,7 +19,7 @@ pub use duration::GoDuration;
 pub use host_key::HostKey;
 pub use label::{Effect, Label, Taint};
 pub use name::{DnsName, Name};
-pub use path::{AbsolutePath, KeyPath};
+pub use path::{AbsolutePath, LocalPath};
 pub use release::Release;
 pub use secret::Secret;
 pub use version::Version;
@@ -64,7 +64,7 @@ text_serialize!(
     Name,
     DnsName,
     AbsolutePath,
-    KeyPath,
+    LocalPath,
     Release,
     Version
 );

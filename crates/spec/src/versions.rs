@@ -1,70 +1,70 @@
-//! What each release of Kubernetes has, and what goes together.
+//! Features of the releases of Kubernetes, and which versions work together.
 //!
-//! The one table of both: `check` asks it about what the deploy file says, the engine about what the packages turn out
-//! to be. Whoever needs to know whether a release can do something asks for a [`Feature`] and never compares numbers.
+//! `check` applies this table to the deploy file, and the engine to the versions found in packages. Code asks for a
+//! [`Feature`] instead of comparing version numbers.
 
 use crate::cluster::{Cluster, KubeProxyMode, Role};
 use crate::diagnostic::Severity;
 use crate::runtimes::RuntimeKind;
 use crate::value::Version;
 
-/// Something that only some versions of Kubernetes have.
+/// A feature that only some releases of Kubernetes have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// The kubelet runs docker by itself.
+    /// The kubelet contains dockershim.
     Dockershim,
-    /// The kubelet wants to be told that its runtime is another program.
+    /// The kubelet needs `--container-runtime=remote`.
     RemoteRuntimeFlag,
-    /// The runtime's socket stands in the kubelet's configuration.
+    /// `containerRuntimeEndpoint` is a field of the kubelet's configuration.
     RuntimeEndpointInConfiguration,
-    /// The kubelet refuses control groups v1 unless told.
-    RefusesCgroupV1,
-    /// The kubelet tells at once when it has become ready, not with its next report.
-    TellsReadiness,
-    /// kube-proxy asks for its node, and waits where there is none yet.
-    ProxyWantsNode,
-    /// The API server can turn requests away while it ends, instead of waiting a minute for those who watch.
-    TurnsAway,
-    /// Anonymous requests can be let through to single paths.
-    AnonymousConditions,
-    /// The taint and label of masters are called `control-plane`.
+    /// The kubelet refuses cgroup v1 unless `failCgroupV1` is false.
+    FailCgroupV1,
+    /// The kubelet reports at once that it is ready, not with its next periodic report.
+    ImmediateReadiness,
+    /// kube-proxy waits for its Node object.
+    KubeProxyNeedsNode,
+    /// The API server has `--shutdown-send-retry-after`, with which it does not wait a minute for watchers to end.
+    ShutdownSendRetryAfter,
+    /// Anonymous requests can be limited to paths.
+    AnonymousAuthConditions,
+    /// Taint and label of masters are named `control-plane`.
     ControlPlaneTaint,
-    /// The taint and label of masters are called `master`.
+    /// Taint and label of masters are named `master`.
     MasterTaint,
-    /// Endpoints are slices; the older kind is only for those before.
+    /// EndpointSlices have replaced Endpoints.
     EndpointSlices,
     /// kube-proxy can use nftables.
     NftablesProxy,
-    /// Pods and Services can have addresses of both families.
+    /// Dual-stack is enabled by default.
     DualStack,
-    /// Addresses of both families are no longer beta.
+    /// Dual-stack is stable.
     StableDualStack,
-    /// The kubelet speaks the second version of the interface to runtimes, the only one of containerd 2.
-    RuntimeInterfaceV1,
-    /// The kubelet speaks no other version of that interface, so that containerd before 1.6 is of no use.
-    OnlyRuntimeInterfaceV1,
+    /// The kubelet supports CRI v1, the only version of containerd 2.
+    CriV1,
+    /// The kubelet supports CRI v1 only, which containerd has since 1.6.
+    CriV1Only,
 }
 
 const NEVER: u32 = u32::MAX;
 
-/// From which minor version, and until which (exclusively).
+/// The first minor version with the feature, and the first without it.
 const FEATURES: [(Feature, u32, u32); 16] = [
     (Feature::Dockershim, 0, 24),
     (Feature::RemoteRuntimeFlag, 0, 24),
     (Feature::RuntimeEndpointInConfiguration, 27, NEVER),
-    (Feature::RefusesCgroupV1, 31, NEVER),
-    (Feature::TellsReadiness, 26, NEVER),
-    (Feature::TurnsAway, 23, NEVER),
-    (Feature::ProxyWantsNode, 28, NEVER),
-    (Feature::AnonymousConditions, 34, NEVER),
+    (Feature::FailCgroupV1, 31, NEVER),
+    (Feature::ImmediateReadiness, 26, NEVER),
+    (Feature::ShutdownSendRetryAfter, 23, NEVER),
+    (Feature::KubeProxyNeedsNode, 28, NEVER),
+    (Feature::AnonymousAuthConditions, 34, NEVER),
     (Feature::ControlPlaneTaint, 24, NEVER),
     (Feature::MasterTaint, 0, 25),
     (Feature::EndpointSlices, 21, NEVER),
     (Feature::NftablesProxy, 31, NEVER),
     (Feature::DualStack, 21, NEVER),
     (Feature::StableDualStack, 23, NEVER),
-    (Feature::RuntimeInterfaceV1, 23, NEVER),
-    (Feature::OnlyRuntimeInterfaceV1, 26, NEVER),
+    (Feature::CriV1, 23, NEVER),
+    (Feature::CriV1Only, 26, NEVER),
 ];
 
 /// Whether a release has it.
@@ -81,14 +81,14 @@ pub fn has(kubernetes: Version, feature: Feature) -> bool {
         .any(|&(one, from, until)| one == feature && (from..until).contains(&kubernetes.minor))
 }
 
-/// The parts of a cluster whose versions and settings have to go together. What is not known is not judged.
+/// The parts of a cluster whose versions and settings have to be compatible. Unknown versions are not checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// The release of Kubernetes.
     pub kubernetes: Version,
     /// The container runtime.
     pub runtime: &'static RuntimeKind,
-    /// Whether the runtime's [adapter](RuntimeKind::adapter) is there.
+    /// Whether the runtime's [adapter](RuntimeKind::adapter) connects the kubelet to it.
     pub runtime_adapter: bool,
     /// kube-proxy's mode.
     pub proxy_mode: KubeProxyMode,
@@ -103,14 +103,14 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// What a deploy file says, for this release; versions that only packages tell are unknown.
-    pub fn of_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
+    /// From a deploy file, for this release; versions that only packages reveal are unknown.
+    pub fn from_cluster(cluster: &Cluster, kubernetes: Version) -> Self {
         let runtime = cluster.runtime.kind;
         Self {
             kubernetes,
             runtime,
-            runtime_adapter: runtime.is_adapter(cluster.runtime.endpoint.as_deref())
-                || runtime.brings_adapter(cluster.packages.for_role(Role::Worker)),
+            runtime_adapter: runtime.is_adapter_socket(cluster.runtime.endpoint.as_deref())
+                || runtime.installs_adapter(cluster.packages.for_role(Role::Worker)),
             proxy_mode: cluster.kube_proxy.mode,
             dual_stack: cluster.pods.cidrs.is_dual() || cluster.services.cidrs.is_dual(),
             containerd: None,
@@ -120,7 +120,7 @@ impl Parts {
     }
 }
 
-/// What a [`Conflict`] is about, for whoever has a place in a file to point at.
+/// The part that a [`Conflict`] is about, so that it can be shown at its position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The release of Kubernetes itself.
@@ -139,12 +139,12 @@ pub enum Subject {
     Etcd,
 }
 
-/// Parts that do not go together.
+/// An incompatible combination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// What it is about.
+    /// The part that the user should change.
     pub subject: Subject,
-    /// Whether the cluster can be made all the same.
+    /// Whether the cluster can be deployed anyway.
     pub severity: Severity,
     /// The diagnostic's code.
     pub code: &'static str,
@@ -155,7 +155,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// One with which the cluster cannot be made.
+    /// A conflict with which the cluster cannot be deployed.
     pub(crate) fn error(
         subject: Subject,
         code: &'static str,
@@ -172,7 +172,7 @@ impl Conflict {
     }
 }
 
-/// Everything among these parts that does not go together.
+/// All incompatible combinations among these parts.
 pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
     let kubernetes = parts.kubernetes;
     let mut found = Vec::new();
@@ -189,7 +189,7 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         found.push(Conflict::error(
             Subject::ProxyMode,
             "version-too-old",
-            format!("kube-proxy of Kubernetes {kubernetes} does not use nftables by default"),
+            format!("kube-proxy of Kubernetes {kubernetes} does not support nftables by default"),
             "use iptables or ipvs, or Kubernetes 1.31 or later",
         ));
     }
@@ -197,8 +197,8 @@ pub fn conflicts(parts: &Parts) -> Vec<Conflict> {
         found.push(Conflict::error(
             Subject::Networks,
             "version-too-old",
-            format!("Kubernetes {kubernetes} has no dual-stack that is on by default"),
-            "give one network each, or use Kubernetes 1.21 or later (1.23 for stable dual-stack)",
+            format!("dual-stack is not enabled by default in Kubernetes {kubernetes}"),
+            "use one network for each, or Kubernetes 1.21 or later (1.23 for stable dual-stack)",
         ));
     }
     if parts.coredns.is_some_and(|coredns| coredns >= (1, 11))

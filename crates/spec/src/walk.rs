@@ -1,4 +1,6 @@
-//! Values taken from the tree, with one look for everything that is not as expected.
+//! Typed access to the values of the tree; values that are not as expected are reported in a uniform way.
+
+use strsim::osa_distance;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::Field;
@@ -6,9 +8,8 @@ use crate::source::{Span, Spanned};
 use crate::tree::{Key, Node};
 use crate::value::Mismatch;
 
-/// A text read by `parse`. Nothing written is [`Field::Absent`], and so is an empty text, since
-/// eggo does not tell the two apart.
-pub fn value<T>(
+/// Parses a scalar. Null is [`Field::Absent`], and so is an empty text, since eggo does not distinguish the two.
+pub(crate) fn value<T>(
     node: &Node,
     code: &'static str,
     parse: impl FnOnce(&str) -> Result<T, Mismatch>,
@@ -18,7 +19,7 @@ pub fn value<T>(
         return Field::Absent;
     }
     let Some(text) = node.text() else {
-        expected("a single value", node, diagnostics);
+        report_expected("a single value", node, diagnostics);
         return Field::Wrong;
     };
     if text.trim().is_empty() {
@@ -27,14 +28,14 @@ pub fn value<T>(
     match parse(text.trim()) {
         Ok(value) => Field::Given(Spanned::new(value, node.span)),
         Err(wrong) => {
-            mismatch(text, node.span, code, wrong, diagnostics);
+            report_mismatch(text, node.span, code, wrong, diagnostics);
             Field::Wrong
         }
     }
 }
 
-/// Says that a text is not what it should be.
-pub fn mismatch(
+/// Reports a text that could not be parsed. Credentials in it are masked.
+pub(crate) fn report_mismatch(
     text: &str,
     span: Span,
     code: &'static str,
@@ -50,21 +51,21 @@ pub fn mismatch(
     let message = format!("{shown} is {}", wrong.problem);
     let mut remedy = wrong.remedy;
     if text.contains("//") && !text.contains("://") {
-        remedy.push_str("; if a comment is meant, write a space and # instead of //");
+        remedy.push_str("; for a comment, write a space and # instead of //");
     }
     diagnostics.push(Diagnostic::error(code, span, message).remedy(remedy));
 }
 
-/// Whether a password stands before an `@`, as in `https://user:password@host`.
-pub fn has_credentials(text: &str) -> bool {
+/// Whether it contains a password before an `@`, as in `https://user:password@host`.
+pub(crate) fn has_credentials(text: &str) -> bool {
     text.split_once('@').is_some_and(|(before, _)| {
         let user = before.rsplit('/').next().unwrap_or_default();
         user.contains(':')
     })
 }
 
-/// A text in quotes, cut when long, on one line.
-pub fn quoted(text: &str) -> String {
+/// A text in quotes on one line, shortened when long.
+pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {
         Some((cut, _)) => format!("{:?}…", &text[..cut]),
@@ -72,43 +73,46 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Says that a value is of the wrong kind.
-pub fn expected(what: &str, node: &Node, diagnostics: &mut Diagnostics) {
+/// Reports a value of the wrong kind.
+pub(crate) fn report_expected(what: &str, node: &Node, diagnostics: &mut Diagnostics) {
     let message = format!("expected {what}, found {}", node.kind_name());
     let remedy = match what {
-        "a list" => "write each item on a line of its own, beginning with a dash: `- item`",
-        "a section with keys" => "write each key on a line of its own, indented, with a colon",
-        _ => "write one value behind the colon",
+        "a list" => "write each item on its own line, beginning with a dash: `- item`",
+        "a section with keys" => "write each key on its own line, indented and followed by a colon",
+        _ => "write one value after the colon",
     };
     diagnostics.push(Diagnostic::error("wrong-kind", node.span, message).remedy(remedy));
 }
 
-/// The items of a list; nothing for null, and an error for another kind of value.
-pub fn list<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [Node]> {
+/// The items of a list; none for null. Other kinds of values are reported.
+pub(crate) fn list<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [Node]> {
     if node.is_null() {
         return Some(&[]);
     }
     let items = node.items();
     if items.is_none() {
-        expected("a list", node, diagnostics);
+        report_expected("a list", node, diagnostics);
     }
     items
 }
 
-/// The entries of a section; nothing for null, and an error for another kind of value.
-pub fn section<'t>(node: &'t Node, diagnostics: &mut Diagnostics) -> Option<&'t [(Key, Node)]> {
+/// The entries of a mapping; none for null. Other kinds of values are reported.
+pub(crate) fn section<'t>(
+    node: &'t Node,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'t [(Key, Node)]> {
     if node.is_null() {
         return Some(&[]);
     }
     let entries = node.entries();
     if entries.is_none() {
-        expected("a section with keys", node, diagnostics);
+        report_expected("a section with keys", node, diagnostics);
     }
     entries
 }
 
-/// Every text of a list, or a single one; those that `parse` refuses are left out.
-pub fn values<T>(
+/// Parses every scalar of a list, or a single one. Invalid ones are reported and left out.
+pub(crate) fn values<T>(
     node: &Node,
     code: &'static str,
     parse: impl Fn(&str) -> Result<T, Mismatch>,
@@ -124,7 +128,7 @@ pub fn values<T>(
         .iter()
         .filter_map(|item| {
             if item.is_null() {
-                expected("a single value", item, diagnostics);
+                report_expected("a single value", item, diagnostics);
             }
             match value(item, code, &parse, diagnostics) {
                 Field::Given(value) => Some(value),
@@ -135,7 +139,7 @@ pub fn values<T>(
 }
 
 /// `true` or `false`, as YAML 1.1 and 1.2 write them.
-pub fn boolean(text: &str) -> Result<bool, Mismatch> {
+pub(crate) fn boolean(text: &str) -> Result<bool, Mismatch> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Ok(true),
         "false" | "no" | "off" => Ok(false),
@@ -147,7 +151,7 @@ pub fn boolean(text: &str) -> Result<bool, Mismatch> {
 }
 
 /// A text that is not empty and has no control characters.
-pub fn word(text: &str) -> Result<String, Mismatch> {
+pub(crate) fn word(text: &str) -> Result<String, Mismatch> {
     if text.trim().is_empty() {
         return Err(Mismatch::new("empty", "write a value, or remove the key"));
     }
@@ -160,46 +164,26 @@ pub fn word(text: &str) -> Result<String, Mismatch> {
     Ok(text.trim().to_owned())
 }
 
-/// The candidate nearest to the text, if it is near at all.
-pub fn nearest<'c>(text: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate most similar to the text, for "did you mean".
+pub(crate) fn nearest<'c>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
     let text = fold(text);
     if text.chars().count() > 100 {
         return None;
     }
     candidates
         .into_iter()
-        .map(|candidate| (distance(&text, &fold(candidate)), candidate))
+        .map(|candidate| (osa_distance(&text, &fold(candidate)), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Capitals and separators do not make a word another.
+/// Ignores case and separators.
 fn fold(text: &str) -> String {
     text.to_lowercase().replace(['_', ' '], "-")
-}
-
-/// Insertions, deletions, changes and swaps between two short texts.
-fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().collect();
-    let to: Vec<char> = to.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for i in 1..=from.len() {
-        let mut row = vec![i];
-        for j in 1..=to.len() {
-            let same = from[i - 1] == to[j - 1];
-            let mut best = (last[j - 1] + usize::from(!same))
-                .min(last[j] + 1)
-                .min(row[j - 1] + 1);
-            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[to.len()]
 }
 
 /// `a, b or c`.
@@ -224,8 +208,6 @@ mod tests {
         assert_eq!(nearest("pacakges", known), Some("packages"));
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest(&"x".repeat(1000), known), None);
-        assert_eq!(distance("abc", "acb"), 1);
-        assert_eq!(distance("", "abc"), 3);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use hatchery_spec::inventory::{Treatment, VARIABLES};
-use hatchery_spec::keys::{KEYS, Origin, of_section};
+use hatchery_spec::keys::{KEYS, Origin, for_section};
 
 const END: &str = "<!-- end -->\n";
 
@@ -39,7 +39,7 @@ fn cell(text: &str) -> String {
 fn keys(section: &str) -> String {
     let mut table =
         "| key | from | value | without it | meaning |\n|---|---|---|---|---|\n".to_owned();
-    for info in of_section(section) {
+    for info in for_section(section) {
         writeln!(
             table,
             "| `{}` | {} | {} | {} | {} |",
@@ -134,7 +134,7 @@ fn the_translation_has_the_same_keys() {
     for section in sections() {
         let (_, table, _) = between(&text, &mark(section));
         let rows = rows(table);
-        let expected: Vec<_> = of_section(section)
+        let expected: Vec<_> = for_section(section)
             .map(|info| (format!("`{}`", info.key), origin(info.origin)))
             .collect();
         let found: Vec<_> = rows

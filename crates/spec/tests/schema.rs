@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use hatchery_spec::schema::schema;
-use hatchery_spec::template::{Machines, Wish, render};
+use hatchery_spec::template::{Machines, Options, render};
 use hatchery_spec::value::{Name, Secret};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn every_template_is_valid() {
     let validator = validator();
     for classic in [false, true] {
         for password in [None, Some(Secret::new("123456"))] {
-            let text = render(&Wish {
+            let text = render(&Options {
                 name: Name::parse("k8s-cluster").unwrap(),
                 user: "root".to_owned(),
                 password,

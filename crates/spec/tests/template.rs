@@ -12,7 +12,7 @@ use hatchery_spec::cluster::{Cluster, Dialect, Password};
 use hatchery_spec::keys::{KEYS, Origin};
 use hatchery_spec::reading::read;
 use hatchery_spec::source::Input;
-use hatchery_spec::template::{Error, List, Machines, Wish, render};
+use hatchery_spec::template::{Error, List, Machines, Options, render};
 use hatchery_spec::value::{Name, Secret};
 
 fn addresses(text: &str) -> Vec<IpAddr> {
@@ -28,8 +28,8 @@ fn machines(text: &str) -> Machines {
     Machines::new(masters, workers, etcds, balancer.first().copied()).unwrap()
 }
 
-fn wish(text: &str) -> Wish {
-    Wish {
+fn options(text: &str) -> Options {
+    Options {
         name: Name::parse("k8s-cluster").unwrap(),
         user: "root".to_owned(),
         password: None,
@@ -77,11 +77,11 @@ const FLEETS: [(&str, &[&str]); 9] = [
 fn every_fleet_reads_without_complaint() {
     for (fleet, expected) in FLEETS {
         for classic in [false, true] {
-            let wish = Wish {
+            let options = Options {
                 classic,
-                ..wish(fleet)
+                ..options(fleet)
             };
-            let (cluster, said) = cluster(&render(&wish));
+            let (cluster, said) = cluster(&render(&options));
             assert_eq!(said, expected, "{fleet}");
             let dialect = if classic {
                 Dialect::Classic
@@ -94,7 +94,7 @@ fn every_fleet_reads_without_complaint() {
                 (List::Workers, cluster.workers().collect()),
             ] {
                 let found: Vec<_> = found.iter().map(|machine| machine.address).collect();
-                assert_eq!(found, wish.machines.list(list), "{fleet}");
+                assert_eq!(found, options.machines.list(list), "{fleet}");
             }
         }
     }
@@ -105,16 +105,16 @@ fn hundreds_of_workers_have_room() {
     let workers: Vec<_> = (0..300u16)
         .map(|n| format!("10.1.{}.{}", n / 250, n % 250 + 1))
         .collect();
-    let wish = wish(&format!("10.0.0.1/{}//", workers.join(" ")));
-    assert_eq!(cluster(&render(&wish)).0.workers().len(), 300);
+    let options = options(&format!("10.0.0.1/{}//", workers.join(" ")));
+    assert_eq!(cluster(&render(&options)).0.workers().len(), 300);
 }
 
 #[test]
 fn the_manuals_command_line() {
-    let mut wish = wish("192.168.0.1 192.168.0.2/192.168.0.3/192.168.0.4/192.168.0.5");
-    wish.user = "username".to_owned();
-    wish.password = Some(Secret::new("password"));
-    let (cluster, _) = cluster(&render(&wish));
+    let mut options = options("192.168.0.1 192.168.0.2/192.168.0.3/192.168.0.4/192.168.0.5");
+    options.user = "username".to_owned();
+    options.password = Some(Secret::new("password"));
+    let (cluster, _) = cluster(&render(&options));
     let names: Vec<_> = cluster
         .machines()
         .iter()
@@ -153,13 +153,13 @@ fn any_password_and_name_arrive_unchanged() {
         "{{ x }}",
         " y ",
     ] {
-        let wish = Wish {
+        let options = Options {
             password: Some(Secret::new(text)),
             name: Name::parse("null").unwrap(),
             user: "true".to_owned(),
-            ..wish("///")
+            ..options("///")
         };
-        let (cluster, _) = cluster(&render(&wish));
+        let (cluster, _) = cluster(&render(&options));
         let access = &cluster.first_master().access;
         assert_eq!(access.password, Some(Password::Text(Secret::new(text))));
         assert_eq!(
@@ -186,9 +186,9 @@ fn switched_off(text: &str) -> Vec<(usize, String)> {
 fn each_setting_that_is_switched_off_can_be_switched_on() {
     for fleet in ["10.0.0.1/10.0.0.1 10.0.0.2//", "fd00::1///", "///"] {
         for classic in [false, true] {
-            let text = render(&Wish {
+            let text = render(&Options {
                 classic,
-                ..wish(fleet)
+                ..options(fleet)
             });
             let off = switched_off(&text);
             assert!(off.len() > 20, "{}", off.len());
@@ -206,9 +206,9 @@ fn each_setting_that_is_switched_off_can_be_switched_on() {
 #[test]
 fn every_key_of_the_dialect_is_there_in_the_manuals_order() {
     for (classic, other) in [(false, Origin::Classic), (true, Origin::Current)] {
-        let text = render(&Wish {
+        let text = render(&Options {
             classic,
-            ..wish("///")
+            ..options("///")
         });
         // Two spellings of one key, and passwords in the open, are not shown.
         let left_out = |section: &str, key: &str| {
@@ -297,7 +297,7 @@ fn machines_that_cannot_be_are_refused() {
 
 #[test]
 fn without_a_password_none_is_written() {
-    let text = render(&wish("///"));
+    let text = render(&options("///"));
     assert!(!text.lines().any(|line| line.starts_with("password")));
     assert!(text.contains("#password-env: SSH_PASSWORD"));
 }

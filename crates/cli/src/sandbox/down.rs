@@ -22,9 +22,10 @@ pub(super) async fn run(name: &Name, home: Option<PathBuf>) -> anyhow::Result<()
         .flat_map(|sandbox| sandbox.machines)
         .map(|machine| (machine.name, IpAddr::V4(machine.address)))
         .collect();
-    lab::down(name, home.as_deref(), &Progress::stderr()).await?;
+    let home = cluster_file::home(home.as_deref())?;
+    lab::down(name, &home, &Progress::stderr()).await?;
     eprintln!("sandbox {name} is removed");
-    if forget(name, &machines, home.as_deref()).await? {
+    if forget(name, &machines, &home).await? {
         eprintln!("cluster {name} was on these machines only and is forgotten");
     }
     Ok(())
@@ -32,15 +33,11 @@ pub(super) async fn run(name: &Name, home: Option<PathBuf>) -> anyhow::Result<()
 
 /// Forgets the cluster that the sandbox's own deploy file names: a sandbox made later has the same names and addresses but
 /// other host keys, and would be refused.
-async fn forget(
-    name: &Name,
-    machines: &[(String, IpAddr)],
-    home: Option<&Path>,
-) -> anyhow::Result<bool> {
+async fn forget(name: &Name, machines: &[(String, IpAddr)], home: &Path) -> anyhow::Result<bool> {
     let Ok(id) = hatchery_spec::value::Name::parse(name.as_str()) else {
         return Ok(false);
     };
-    let store = cluster_file::stores(home)?.store(&id);
+    let store = cluster_file::stores(Some(home))?.store(&id);
     let store = store.as_ref();
     let state = |error| refusal::state(&error);
     if !store.exists().await.map_err(state)? {

@@ -48,7 +48,7 @@ impl Bench {
     }
 
     async fn look(&self) -> Vec<Snapshot> {
-        try_join_all(self.lab.machines.iter().map(Snapshot::of))
+        try_join_all(self.lab.machines.iter().map(Snapshot::take))
             .await
             .unwrap()
     }

@@ -20,7 +20,7 @@ pub(crate) async fn give(home: &Path, members: &[Machine]) {
     for member in members {
         let request = Request::server_and_client(member.name.clone())
             .with_ips([member.address])
-            .lasting(Duration::HOUR);
+            .with_lifetime(Duration::HOUR);
         let begin = OffsetDateTime::now_utc() - Duration::hours(2);
         let leaf = authority.issue(&request, begin).unwrap();
         let replace = format!(

@@ -34,26 +34,6 @@ pub(crate) const ROOM: &str = "config-extra-args:
       \"--image-gc-high-threshold\": 100
 ";
 
-const ADDON: &str = "apiVersion: apps/v1
-kind: Deployment
-metadata: {name: NAME, namespace: default}
-spec:
-  selector: {matchLabels: {app: NAME}}
-  template:
-    metadata: {labels: {app: NAME}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      tolerations: [{operator: Exists, effect: NoSchedule}]
-      containers: [{name: one, image: 'hatchery/agnhost:VERSION', imagePullPolicy: Never, args: WORDS}]
-";
-
-fn agnhost_version() -> String {
-    let versions = include_str!("../../../../fixtures/versions.env");
-    let mut lines = versions.lines();
-    let version = lines.find_map(|line| line.strip_prefix("KUBERNETES_NEW="));
-    version.unwrap().to_owned()
-}
-
 impl Bench {
     /// Machines with the sandbox's own deploy file, changed.
     pub(crate) async fn new(name: &str, machines: usize, change: impl Fn(&str) -> String) -> Self {
@@ -73,58 +53,6 @@ impl Bench {
         Self { lab, id, file }
     }
 
-    /// An archive of the test's own that also holds these scripts, run on workers at the time that they are called by.
-    pub(crate) async fn bring_scripts(&self, scripts: &[(&str, &str)]) {
-        let fixtures = fixtures::ensure(&["archive-new"]).await.unwrap();
-        let usual = fixtures.path("archive-new/current.tar.gz");
-        fs::create_dir(self.home().join("file")).unwrap();
-        let mut list = "    worker:\n".to_owned();
-        for (schedule, text) in scripts {
-            fs::write(self.home().join(format!("file/{schedule}.sh")), text).unwrap();
-            list += &format!(
-                "      - {{name: {schedule}.sh, type: shell, schedule: {schedule}, timeout: 20s}}\n"
-            );
-        }
-        self.sh(&format!(
-            "zcat '{}' >own.tar && tar -rf own.tar file/*",
-            usual.display()
-        ));
-        let manifest = "      - {name: flannel.yaml, type: yaml}\n";
-        let text = fs::read_to_string(&self.file).unwrap();
-        let text = text
-            .replace(
-                usual.to_str().unwrap(),
-                self.home().join("own.tar").to_str().unwrap(),
-            )
-            .replace(manifest, &format!("{manifest}{list}"));
-        fs::write(&self.file, text).unwrap();
-    }
-
-    /// Addons in the test's own archive, each a Deployment of one pod that runs Kubernetes' test program with these
-    /// words, instead of those that were brought before.
-    pub(crate) fn bring_addons(&self, addons: &[(&str, &str)]) {
-        let text = fs::read_to_string(&self.file).unwrap();
-        let mark = "# of the test's own\n";
-        let usual: String = text
-            .split_inclusive('\n')
-            .filter(|line| !line.ends_with(mark))
-            .collect();
-        let mut list = String::new();
-        for (name, words) in addons {
-            let deployment = name.trim_end_matches(".yaml");
-            let manifest = ADDON
-                .replace("NAME", deployment)
-                .replace("WORDS", words)
-                .replace("VERSION", &agnhost_version());
-            fs::write(self.home().join("file").join(name), manifest).unwrap();
-            self.sh(&format!("tar -rf own.tar file/{name}"));
-            list += &format!("      - {{name: {name}, type: yaml}} {mark}");
-        }
-        let flannel = "      - {name: flannel.yaml, type: yaml}\n";
-        let text = usual.replace(flannel, &format!("{flannel}{list}"));
-        fs::write(&self.file, text).unwrap();
-    }
-
     /// Where the administrator's kubeconfig is.
     pub(crate) fn admin_conf(&self) -> PathBuf {
         self.home()
@@ -133,15 +61,7 @@ impl Bench {
             .join("admin.conf")
     }
 
-    /// Another kubelet in the test's own archive.
-    pub(crate) fn bring_other_kubelet(&self) {
-        self.sh(
-            "tar -xf own.tar bin/kubelet && echo >>bin/kubelet && tar --delete -f own.tar bin/kubelet && \
-             tar -rf own.tar bin/kubelet",
-        );
-    }
-
-    fn sh(&self, script: &str) {
+    pub(crate) fn sh(&self, script: &str) {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(self.home());
         assert!(command.status().unwrap().success(), "{script}");
@@ -171,13 +91,9 @@ impl Bench {
     }
 
     fn command_with(&self, arguments: &str, file: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
-        command
-            .args(arguments.split_whitespace())
-            .arg("-f")
-            .arg(file)
-            .env("HATCHERY_HOME", self.home())
-            .stdin(Stdio::null());
+        let words: Vec<_> = arguments.split_whitespace().collect();
+        let mut command = self.alone(&words);
+        command.arg("-f").arg(file);
         command
     }
 
@@ -220,20 +136,7 @@ impl Bench {
         self.write(&format!("machines-{count}.yaml"), &text)
     }
 
-    /// The deploy file with an archive `later.tar`: the test's own, whose programs say another version.
-    pub(crate) fn bring_later_version(&self, from: &str, to: &str) -> PathBuf {
-        assert_eq!(from.len(), to.len());
-        let programs = "bin/kubelet bin/kube-apiserver";
-        let from = from.replace('.', "\\.");
-        self.sh(&format!(
-            "rm -rf bin && tar -xf own.tar {programs} && LC_ALL=C sed -i 's/{from}/{to}/g' {programs} && cp own.tar later.tar && \
-             tar --delete -f later.tar {programs} && tar -rf later.tar {programs} && rm -r bin"
-        ));
-        let text = fs::read_to_string(&self.file).unwrap();
-        self.write("later.yaml", &text.replace("own.tar", "later.tar"))
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home().join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -254,15 +157,24 @@ impl Bench {
 
     /// A command for the cluster by its id, and for these machines or addresses.
     pub(crate) fn hatchery_by_id(&self, code: i32, command: &str, words: &[&str]) -> String {
-        let mut arguments = vec![command, "--id", &self.id];
-        arguments.extend(words);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
-        command.args(&arguments).env("HATCHERY_HOME", self.home());
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let arguments = [&[command, "--id", &self.id], words].concat();
+        self.hatchery_alone(code, &arguments)
+    }
+
+    /// A command of just these words.
+    pub(crate) fn hatchery_alone(&self, code: i32, words: &[&str]) -> String {
+        let output = self.alone(words).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let text = text + &String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
         text
+    }
+
+    pub(crate) fn alone(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
+        command.args(words).env("HATCHERY_HOME", self.home());
+        command.stdin(Stdio::null());
+        command
     }
 
     pub(crate) async fn kill_deploy(&self, after: Duration) {
@@ -296,10 +208,7 @@ impl Bench {
 
     /// Runs a command on a machine, behind SSH's back.
     pub(crate) async fn inside(&self, machine: usize, script: &str) -> String {
-        let container = self.lab.machines[machine].container();
-        docker::run(&["exec", &container, "bash", "-c", script])
-            .await
-            .unwrap()
+        inside(self.machine(machine), script).await
     }
 
     pub(crate) async fn kubectl(&self, arguments: &str) -> String {
@@ -307,10 +216,7 @@ impl Bench {
     }
 
     pub(crate) async fn kubectl_on(&self, machine: usize, arguments: &str) -> String {
-        let command = format!(
-            "kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/kubectl {arguments}"
-        );
-        self.inside(machine, &command).await
+        kubectl(self.machine(machine), arguments).await
     }
 
     /// Until it succeeds, within a minute or so.
@@ -330,7 +236,7 @@ impl Bench {
     pub(crate) async fn snapshots(&self) -> Vec<Snapshot> {
         let mut snapshots = Vec::new();
         for machine in &self.lab.machines {
-            snapshots.push(Snapshot::of(machine).await.unwrap());
+            snapshots.push(Snapshot::take(machine).await.unwrap());
         }
         snapshots
     }
@@ -341,7 +247,7 @@ impl Bench {
             let own = "rm -rf /tmp/kubectl /tmp/trial.yaml";
             self.inside(number, own).await;
             let machine = self.machine(number);
-            let now = Snapshot::of(machine).await.unwrap();
+            let now = Snapshot::take(machine).await.unwrap();
             now.assert_same(before, &format!("{} after cleanup", machine.name));
         }
     }
@@ -363,6 +269,18 @@ impl Bench {
     pub(crate) fn machine(&self, number: usize) -> &Machine {
         &self.lab.machines[number]
     }
+}
+
+/// As root on a machine, without SSH.
+pub(crate) async fn inside(machine: &Machine, script: &str) -> String {
+    docker::run(&["exec", &machine.container(), "bash", "-c", script])
+        .await
+        .unwrap()
+}
+
+/// As the administrator on a master.
+pub(crate) async fn kubectl(master: &Machine, arguments: &str) -> String {
+    inside(master, &crate::workload::kubectl(arguments)).await
 }
 
 /// A small generator is enough to choose moments.

@@ -118,7 +118,7 @@ impl Company {
         let begin = OffsetDateTime::now_utc() - Duration::minutes(57);
         let old = self
             .authority
-            .issue(&request.lasting(Duration::HOUR), begin);
+            .issue(&request.with_lifetime(Duration::HOUR), begin);
         let old = old.unwrap();
         let base = "/etc/kubernetes/pki/kubelet-client";
         let replace = format!(

@@ -1,5 +1,7 @@
 //! firewalld on the machines of a cluster, as distributions of the rpm kind have it.
 
+use std::{fs, path::Path};
+
 use hatchery_sandbox::lab::Machine;
 
 use crate::{bench::Bench, workload};
@@ -48,6 +50,23 @@ pub(crate) async fn lets_pods_through(bench: &Bench, machines: &[&Machine], imag
         assert!(cloud.contains("manage_etc_hosts: false"), "{cloud}");
     }
     reach_each_other(bench, machines).await;
+}
+
+/// A port that the file opens on workers, and closes again.
+pub(crate) async fn a_port_opens_and_closes(bench: &Bench, file: &Path, machines: &[usize]) {
+    let list = "firewall-cmd --zone=internal --list-ports; firewall-cmd --permanent --zone=internal --list-ports";
+    let closed = fs::read_to_string(file).unwrap();
+    let open = format!("{closed}open-ports: {{worker: [{{port: 8123}}]}}\n");
+    for (text, says, count) in [(&open, "new open port", 2), (&closed, "gone open port", 0)] {
+        fs::write(file, text).unwrap();
+        let lines = machines.iter();
+        let lines = lines.map(|number| format!("{number} {says} 8123/tcp"));
+        bench.follows(says, file, &lines.collect());
+        for number in machines {
+            let ports = bench.inside(*number, list).await;
+            assert_eq!(ports.matches("8123/tcp").count(), count, "{ports}");
+        }
+    }
 }
 
 /// Inside of the cluster, and from the second machine, which is not in it: the control machine is kept away by the bastion.

@@ -7,16 +7,24 @@
     reason = "a test may fail loudly"
 )]
 
+mod archive;
 mod bench;
 mod changes;
+mod drift;
 mod external_ca;
 mod firewalld;
 mod interrupt;
 mod living;
+mod planned;
+mod polled;
 mod refusals;
 mod rpm;
+mod saved;
 mod secrets;
+mod workers;
 mod workload;
+#[path = "../classic/writer.rs"]
+mod writer;
 
 use std::fs;
 
@@ -88,47 +96,8 @@ async fn one_master_and_one_worker() {
     let nothing = bench.hatchery(0, "plan --exit-code");
     assert!(nothing.contains("nothing to do"), "{nothing}");
 
-    // What somebody changed by hand is put right, and only what needs it is restarted.
-    bench
-        .inside(1, "echo '# by hand' >>/etc/kubernetes/kubelet_config.yaml; chmod 644 /etc/kubernetes/kube-proxy.conf")
-        .await;
-    let plan = bench.hatchery(4, "plan --exit-code");
-    // Lines of files are shown deeper.
-    let lines = plan.lines().filter_map(|line| line.strip_prefix("    "));
-    let shown: Vec<_> = lines
-        .filter(|line| line.starts_with(['+', '~', '-']))
-        .collect();
-    assert!(plan.contains("\n        -# by hand\n"), "{plan}");
-    let expected = [
-        "/var/lib/kubelet/config.yaml",
-        "kube-proxy.conf",
-        "kubelet.service",
-        "kube-proxy.service",
-    ];
-    assert_eq!(shown.len(), expected.len(), "{plan}");
-    assert!(
-        expected
-            .iter()
-            .all(|what| shown.iter().any(|line| line.contains(what))),
-        "{plan}"
-    );
-    assert!(plan.contains(" on 1 machine"), "{plan}");
-    let repaired = bench.hatchery(0, "deploy");
-    assert!(repaired.contains("-2: worker: 4 changes"), "{repaired}");
-    let now = bench.started().await;
-    let restarted: Vec<_> = now
-        .iter()
-        .filter(|unit| !running.contains(unit))
-        .map(|unit| unit.split(' ').take(2).collect::<Vec<_>>().join(" "))
-        .collect();
-    assert!(
-        restarted.iter().all(|unit| unit.starts_with("1 ")),
-        "{restarted:?}"
-    );
-    assert!(
-        restarted.contains(&"1 kubelet.service".to_owned()),
-        "{restarted:?}"
-    );
+    drift::is_put_right(&bench).await;
+    saved::is_done_or_nothing_is(&bench).await;
     // An API server ends by itself, although kubelets watch it.
     let ended = "systemctl restart kube-apiserver; journalctl -u kube-apiserver -o cat | grep -c stop-sigterm || :";
     assert_eq!(bench.inside(0, ended).await.trim(), "0");

@@ -97,7 +97,7 @@ async fn each_is_refused_before_anything_is_changed() {
     files(&desk);
     machines(&desk).await;
     for (machine, before) in desk.bench.lab.machines.iter().zip(&before) {
-        let now = Snapshot::of(machine).await.unwrap();
+        let now = Snapshot::take(machine).await.unwrap();
         now.assert_same(before, &format!("{} after refusals", machine.name));
     }
     // Only the host keys that were seen are remembered: whoever has them next time is the same machine.
@@ -164,7 +164,7 @@ fn files(desk: &Desk) {
     let two = [
         "two machines have the name",
         "wrong.yaml:10:",
-        "a name of its own",
+        "its own name",
     ];
     wrong(
         &two,
@@ -178,8 +178,8 @@ fn files(desk: &Desk) {
     );
     let net = desk.address(0).rsplit_once('.').unwrap().0.to_owned() + ".0/24";
     let pods = [
-        "is in the pods' network",
-        "use a network that no machine is in",
+        "is within the pod network",
+        "use a network that contains no machine",
     ];
     wrong(&pods, "10.244.0.0/16", &net);
     wrong(
@@ -190,7 +190,11 @@ fn files(desk: &Desk) {
         "arch: amd64",
         "arch: arm64",
     );
-    let versioned = ["nginx=1.18", "not the name of a package", "name alone"];
+    let versioned = [
+        "nginx=1.18",
+        "not the name of a package",
+        "only the package's name",
+    ];
     wrong(
         &versioned,
         "  dns:\n    - {",

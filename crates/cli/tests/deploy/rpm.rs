@@ -8,7 +8,7 @@ use std::{
 use hatchery_sandbox::{
     docker, fixtures,
     lab::Options,
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
 };
 
 use crate::{bench::Bench, external_ca::Company, firewalld};
@@ -19,14 +19,14 @@ use crate::{bench::Bench, external_ca::Company, firewalld};
 async fn packages_of_a_repository_and_packages_of_an_archive() {
     let fixtures = fixtures::ensure(&["packages-classic", "images-new", "crane"]).await;
     let fixtures = fixtures.unwrap();
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
     let options = Options {
-        wish,
+        settings,
         ..Options::new("t-rpm".parse().unwrap(), 3)
     };
     let bench = Bench::with(options, str::to_owned).await;
@@ -90,14 +90,25 @@ async fn packages_of_a_repository_and_packages_of_an_archive() {
     company.renews_a_kubelet(&bench, 0).await;
     let nodes = [bench.machine(0), bench.machine(2)];
     firewalld::lets_pods_through(&bench, &nodes, &format!("{at}/trial/agnhost:1")).await;
-    // On a master CoreDNS is a user of its own, and answers nobody but the cluster.
+    firewalld::a_port_opens_and_closes(&bench, &online, &[0, 2]).await;
+    // On a master CoreDNS is a user of its own, and answers the cluster and its subnet, and nobody else.
     assert_eq!(bench.inside(1, "ps -o user= -C coredns").await, "coredns\n");
-    let ask = format!(
-        "busybox nslookup www.outside.test {} 2>&1 || :",
-        bench.machine(1).address
-    );
+    let [master, stranger] = [1, 2].map(|number| bench.machine(number).address);
+    let ask = format!("busybox nslookup www.outside.test {master} 2>&1 || :");
+    let there =
+        format!("ip addr add 10.99.0.5/32 dev lo; ip route add {master} dev eth0 src 10.99.0.5");
+    bench.inside(2, &there).await;
+    let back = format!("ip route add 10.99.0.5 via {stranger}");
+    bench.inside(1, &back).await;
     let asked = bench.inside(2, &ask).await;
     assert!(asked.contains("REFUSED"), "{asked}");
+    bench.inside(1, &back.replace("add", "del")).await;
+    bench
+        .inside(
+            2,
+            &format!("ip route del {master}; ip addr del 10.99.0.5/32 dev lo"),
+        )
+        .await;
     for file in [&online, &offline] {
         bench.hatchery_with(0, "cleanup --yes", file);
     }

@@ -50,7 +50,7 @@ pub enum Error {
     #[snafu(display("{source}"))]
     MakeServiceAccount {
         /// Why.
-        source: hatchery_pki::UnusableKey,
+        source: hatchery_pki::InvalidServiceAccountKey,
     },
     /// The user's own authorities are said to lie below a home that there is not.
     #[snafu(display("{reason}"))]

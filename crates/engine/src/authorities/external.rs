@@ -49,7 +49,7 @@ impl External {
         let etcd = self.authority(etcd_name, false, now);
         for (name, authority) in [("front-proxy-ca", &front_proxy), (etcd_name, &etcd)] {
             if let (Some(cluster), Some(other)) = (&cluster, authority)
-                && other.vouches_for(cluster)
+                && other.trusts(cluster)
             {
                 self.shares_trust(name);
             }
@@ -130,14 +130,14 @@ impl External {
             Err(error) => {
                 let (path, remedy) = match &error {
                     PkiError::Key { .. } => (&key, "give the key without a passphrase"),
-                    PkiError::OtherKey { .. } => {
+                    PkiError::KeyMismatch { .. } => {
                         (&key, "put certificate and key of the same authority there")
                     }
                     PkiError::NotAnAuthority { .. } => (
                         &cert,
                         "give a certificate with the basic constraint CA:TRUE and the key usage keyCertSign",
                     ),
-                    PkiError::TooLong { .. } | PkiError::Broken { .. } => (
+                    PkiError::PathLength { .. } | PkiError::BrokenChain { .. } => (
                         &cert,
                         "put the certificates in this order, and no others with them",
                     ),
@@ -152,7 +152,7 @@ impl External {
     /// Whether what is issued today can last as long as it should.
     fn in_time(&mut self, cert: &Path, authority: &Authority, now: OffsetDateTime) -> bool {
         let date = |time: OffsetDateTime| time.format(&Rfc3339).unwrap_or_default();
-        let (begins, ends) = (authority.begins(), authority.ends());
+        let (begins, ends) = (authority.not_before(), authority.not_after());
         let days = LEAF_LIFETIME.whole_days();
         let reason = if now >= ends {
             format!("it expired at {}", date(ends))

@@ -181,7 +181,9 @@ impl Reader<'_> {
         Ok(read
             .map_err(|error| {
                 let at_fault = match &error {
-                    hatchery_pki::Error::Key { .. } | hatchery_pki::Error::OtherKey { .. } => key,
+                    hatchery_pki::Error::Key { .. } | hatchery_pki::Error::KeyMismatch { .. } => {
+                        key
+                    }
                     _ => cert,
                 };
                 self.add(at_fault, told(&error));

@@ -4,7 +4,7 @@ mod external;
 
 use std::{fs, path::PathBuf};
 
-use hatchery_pki::{LEAF_LIFETIME, Request, judge};
+use hatchery_pki::{LEAF_LIFETIME, Request, check_certificate};
 use hatchery_spec::value::Name;
 use secrecy::{ExposeSecret as _, SecretString};
 use tempfile::TempDir;
@@ -113,11 +113,11 @@ async fn they_are_made_once_and_stay() {
     assert_eq!(different.len(), 8);
 
     assert_eq!(made.cluster.common_name(), "kubernetes");
-    assert_eq!(made.etcd.ends(), now() + AUTHORITY_LIFETIME);
+    assert_eq!(made.etcd.not_after(), now() + AUTHORITY_LIFETIME);
     let request = Request::client("kubernetes-admin").in_group("system:masters");
     let leaf = loaded.cluster.issue(&request, now()).unwrap();
     assert_eq!(
-        judge(&leaf.cert_pem, &request, &made.cluster, now()),
+        check_certificate(&leaf.cert_pem, &request, &made.cluster, now()),
         Ok(())
     );
 
@@ -223,7 +223,7 @@ async fn all_that_is_wrong_is_told_at_once() {
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].ends_with("pki/ca.key: it is missing"), "{told:?}");
     assert!(
-        told[1].contains("etcd-ca.key: ") && told[1].contains("another certificate"),
+        told[1].contains("etcd-ca.key: ") && told[1].contains("does not belong to the certificate"),
         "{told:?}"
     );
     assert!(

@@ -74,7 +74,7 @@ pub(crate) fn resources(
         ]
         .map(|file| format!("{PKI}/{file}")),
     );
-    if node_context.versions.has(Feature::AnonymousConditions) {
+    if node_context.versions.has(Feature::AnonymousAuthConditions) {
         resources.file(AUTHENTICATION, 0o600, HEALTH_ONLY)?;
         files.push(AUTHENTICATION.into());
     }
@@ -167,10 +167,10 @@ pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
     if cluster.kubelet.serving_certificate {
         flags.set("kubelet-certificate-authority", CA);
     }
-    if node_context.versions.has(Feature::TurnsAway) {
+    if node_context.versions.has(Feature::ShutdownSendRetryAfter) {
         flags.set("shutdown-send-retry-after", "true");
     }
-    if node_context.versions.has(Feature::AnonymousConditions) {
+    if node_context.versions.has(Feature::AnonymousAuthConditions) {
         flags.set("authentication-config", AUTHENTICATION);
     } else {
         flags.set("anonymous-auth", "false");

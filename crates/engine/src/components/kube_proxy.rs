@@ -72,7 +72,7 @@ fn configuration(node_context: &NodeContext<'_>) -> String {
     };
     // Where it is told its address it need not wait for the node.
     let address = match node_context.node.address {
-        own if !node_context.versions.has(Feature::ProxyWantsNode) => own,
+        own if !node_context.versions.has(Feature::KubeProxyNeedsNode) => own,
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };

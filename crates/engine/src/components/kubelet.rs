@@ -173,10 +173,10 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
     {
         let _ = writeln!(text, "containerRuntimeEndpoint: {}", yaml(endpoint));
     }
-    if node_context.has_cgroup_v1() && node_context.versions.has(Feature::RefusesCgroupV1) {
+    if node_context.has_cgroup_v1() && node_context.versions.has(Feature::FailCgroupV1) {
         text += "failCgroupV1: false\n";
     }
-    if !node_context.versions.has(Feature::TellsReadiness) {
+    if !node_context.versions.has(Feature::ImmediateReadiness) {
         // It looks at itself more often than every ten seconds, and tells as rarely as ever unless something changed.
         text += "nodeStatusReportFrequency: 5m0s\nnodeStatusUpdateFrequency: 3s\n";
     }

@@ -159,13 +159,24 @@ fn released(one: &ManagedResource, node: &Machine, wanted: &Wanted) -> Vec<Relea
     given_up
         .map(|owner| Released {
             stays: !needed.is_empty(),
-            what: format!("{} {}", one.kind.replace('_', " "), one.name),
+            what: title(one),
             release: Release {
                 owner,
                 key: one.key.clone(),
             },
         })
         .collect()
+}
+
+/// What it is called, as where it is made.
+fn title(one: &ManagedResource) -> String {
+    let name = &one.name;
+    let is_port = || ["/tcp", "/udp"].iter().any(|end| name.ends_with(end));
+    match one.kind.as_str() {
+        "firewall" if is_port() => format!("open port {name}"),
+        "firewall" => format!("trusted network {name}"),
+        kind => format!("{} {name}", kind.replace('_', " ")),
+    }
 }
 
 /// Whether a script that nobody names any more stays. The way back of ours may do anything, so one that merely got another name
@@ -193,5 +204,36 @@ fn stand_ins(resource: &Resource) -> Result<Vec<Operation>, resource::Error> {
             let paths = [&leaf.certificate, &leaf.key].into_iter().chain(config);
             paths.map(file).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_is_called_as_it_came() {
+        let named = |kind: &str, name: &str| {
+            title(&ManagedResource {
+                key: RecordKey::parse("k").unwrap(),
+                kind: kind.into(),
+                name: name.into(),
+                state: None,
+                size: None,
+                put: None,
+                text: None,
+                owners: Vec::new(),
+            })
+        };
+        assert_eq!(named("firewall", "8123/tcp"), "open port 8123/tcp");
+        assert_eq!(
+            named("firewall", "30000-32767/udp"),
+            "open port 30000-32767/udp"
+        );
+        assert_eq!(
+            named("firewall", "10.244.0.0/16"),
+            "trusted network 10.244.0.0/16"
+        );
+        assert_eq!(named("hosts_entry", "10.0.0.1"), "hosts entry 10.0.0.1");
     }
 }

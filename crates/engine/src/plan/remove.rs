@@ -2,7 +2,7 @@
 
 use hatchery_spec::value::Name;
 
-use super::{Plan, TaskId, Work, graph::Graph};
+use super::{ApiWork, Plan, TaskId, Work, graph::Graph};
 
 /// What a task is called that runs the user's scripts ahead of cleanup. Few machines have any.
 pub const SCRIPTS_BEFORE_CLEANUP: &str = "scripts before cleanup";
@@ -28,6 +28,25 @@ pub fn remove<'a>(machines: impl IntoIterator<Item = &'a Name>) -> Plan {
         graph.push("cleanup", &[scripts], work);
         graph.last_comes_after(&all);
     }
+    Plan {
+        tasks: graph.tasks,
+        notes: Vec::new(),
+    }
+}
+
+/// What becomes of a machine that left while it did not answer, and is back. Its kubelet has registered it again, so the node
+/// goes once more; what is on the machine is the last, as with machines that leave.
+pub fn remove_returned(machine: &Name) -> Plan {
+    let mut graph = Graph::default();
+    let name = || machine.clone();
+    let before = Work::BeforeUndo { machine: name() };
+    let scripts = graph.push(SCRIPTS_BEFORE_CLEANUP, &[], before);
+    let deleted = graph.api("delete node", &[scripts], ApiWork::DeleteNode(name()));
+    let undo = Work::Undo {
+        machine: name(),
+        leaves: false,
+    };
+    graph.push("cleanup", &[deleted], undo);
     Plan {
         tasks: graph.tasks,
         notes: Vec::new(),

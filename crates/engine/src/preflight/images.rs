@@ -187,7 +187,7 @@ fn addresses(cluster: &Cluster, name: &str) -> Vec<(String, u16)> {
             .any(|one| registry::bare(one) == host)
     };
     let mut urls = Vec::new();
-    let mirrors = registries.mirrors_of(name).iter();
+    let mirrors = registries.mirrors_for(name).iter();
     urls.extend(mirrors.map(|mirror| registry::url(mirror)));
     urls.push(registry::url(if name == DOCKER_HUB {
         DOCKER

@@ -1,7 +1,7 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
 use hatchery_host::facts::{RuntimeKind as Found, Unit};
-use hatchery_spec::{cluster::Role, runtimes::RuntimeKind};
+use hatchery_spec::{cluster::Role, name_list::NameList, runtimes::RuntimeKind};
 
 use super::{
     Severity::{Error, Note, Warning},
@@ -55,25 +55,15 @@ fn kubernetes(subject: &Subject<'_>, findings: &mut Findings) {
         );
     }
     let left = traces.configuration.iter().chain(&traces.data);
-    let mut left: Vec<_> = left
+    let left: Vec<_> = left
         .map(String::as_str)
         .filter(|path| *path != etcd || !subject.is(Role::Etcd))
         .collect();
     if !left.is_empty() {
-        let more = left.len().saturating_sub(3);
-        left.truncate(3);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
         subject.say(
             findings,
             (Warning, "kubernetes"),
-            format!(
-                "has files of an earlier Kubernetes: {}{more}",
-                left.join(", ")
-            ),
+            format!("has files of an earlier Kubernetes: {}", NameList(&left)),
             "remove them there, unless you know that they do no harm",
         );
     }

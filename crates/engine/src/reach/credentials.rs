@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, io};
 use hatchery_host::transport::ssh::{Auth, Key, key::PASSPHRASE_VARIABLE};
 use hatchery_spec::{
     cluster::{Access, Password},
-    value::KeyPath,
+    value::LocalPath,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -21,8 +21,8 @@ const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 pub(super) struct Credentials<'a> {
     environment: &'a Environment,
     passphrase: Option<SecretString>,
-    files: HashMap<KeyPath, Result<SecretString, Problem>>,
-    keys: HashMap<KeyPath, Result<Key, Problem>>,
+    files: HashMap<LocalPath, Result<SecretString, Problem>>,
+    keys: HashMap<LocalPath, Result<Key, Problem>>,
     usual: Option<Vec<Auth>>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Credentials<'a> {
     /// A machine is offered no more than it takes, so that a password that is only sudo's harms nothing.
     pub(super) fn ways(
         &mut self,
-        private_key: Option<&KeyPath>,
+        private_key: Option<&LocalPath>,
         password: Option<&Password>,
         problems: &mut Vec<Problem>,
     ) -> Vec<Auth> {
@@ -91,7 +91,7 @@ impl<'a> Credentials<'a> {
         }
     }
 
-    fn key(&mut self, path: &KeyPath) -> Result<Key, Problem> {
+    fn key(&mut self, path: &LocalPath) -> Result<Key, Problem> {
         let (environment, passphrase) = (self.environment, &self.passphrase);
         let find = || {
             // Opened here only to know; the connection reads it when it needs it.
@@ -109,7 +109,7 @@ impl<'a> Credentials<'a> {
         self.keys.entry(path.clone()).or_insert_with(find).clone()
     }
 
-    /// The user's usual keys that are there, and those of the agent.
+    /// The user's default keys that exist, and those of the agent.
     fn usual(&mut self) -> &[Auth] {
         let (environment, passphrase) = (self.environment, &self.passphrase);
         self.usual.get_or_insert_with(|| {
@@ -130,7 +130,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-fn password_file(environment: &Environment, path: &KeyPath) -> Result<SecretString, Problem> {
+fn password_file(environment: &Environment, path: &LocalPath) -> Result<SecretString, Problem> {
     let wrong = |reason: String| Problem::PasswordFile {
         path: path.to_string(),
         reason,

@@ -7,8 +7,30 @@ use std::{
 };
 
 use hatchery_spec::cluster::Certificates;
+use snafu::{OptionExt as _, Snafu};
 
 use crate::confinement::Launcher;
+
+/// No directory was named, and the environment names none.
+#[derive(Debug, Snafu)]
+#[snafu(display(
+    "neither HATCHERY_HOME nor HOME is set, so there is no directory for Hatchery's files"
+))]
+pub struct NoHome;
+
+/// Hatchery's home as an absolute path: the directory named, else `$HATCHERY_HOME`, else `~/.hatchery`.
+///
+/// # Errors
+/// When none of them is known.
+pub fn home_directory(named: Option<&Path>) -> Result<PathBuf, NoHome> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let path = match (named, variable("HATCHERY_HOME")) {
+        (Some(named), _) => named.to_owned(),
+        (None, Some(home)) => PathBuf::from(home),
+        (None, None) => PathBuf::from(variable("HOME").context(NoHomeSnafu)?).join(".hatchery"),
+    };
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
 
 /// Looks up an environment variable.
 type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

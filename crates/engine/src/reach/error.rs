@@ -68,7 +68,7 @@ impl Problem {
                 "correct the password, or use password-env or password-file".to_owned()
             }
             Self::PrivateKey { .. } => {
-                "correct private-key-path, or remove it to use the SSH agent and your usual keys".to_owned()
+                "correct private-key-path, or remove it to use the SSH agent and your default keys".to_owned()
             }
             Self::HostKey { .. } => {
                 "write the line of /etc/ssh/ssh_host_ed25519_key.pub, or the SHA256:… that 'ssh-keygen -lf' prints for it"

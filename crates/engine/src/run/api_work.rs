@@ -65,5 +65,5 @@ fn not_drained(error: &api::Error) -> TaskError {
         ),
         error => error.remedy(),
     };
-    TaskError::Failed(Cause::new(error, remedy))
+    TaskError::Failed(Cause::new(error.to_string(), remedy))
 }

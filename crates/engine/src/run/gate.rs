@@ -6,7 +6,11 @@ use std::{
 };
 
 use futures::future::join_all;
-use hatchery_spec::{Cluster, cluster::Component, value::Name};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Arguments, Component},
+    value::Name,
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -102,7 +106,7 @@ impl Run<'_> {
                 while healthy().await != Ok(true) {
                     if begin.elapsed() > limit {
                         return Err(not_back(
-                            format!("and {} s later the kubelet is not healthy", limit.as_secs()),
+                            &format!("and {} s later the kubelet is not healthy", limit.as_secs()),
                             "see journalctl -u kubelet there; nodes that come after it are as they were",
                         ));
                     }
@@ -115,7 +119,7 @@ impl Run<'_> {
                 let answered = self.access()?.by(machine, limit, step).await;
                 answered.map(drop).map_err(|error| {
                     not_back(
-                        format!("and its API server does not come back: {error}"),
+                        &format!("and its API server does not come back: {error}"),
                         "see journalctl -u kube-apiserver there; the other masters are as they were",
                     )
                 })
@@ -134,7 +138,7 @@ impl Run<'_> {
                         let missing = wanted.difference(&healthy).map(ToString::to_string);
                         let missing: Vec<_> = missing.collect();
                         return Err(not_back(
-                            format!(
+                            &format!(
                                 "and {} s later etcd is not healthy on {}",
                                 limit.as_secs(),
                                 NameList(&missing)
@@ -198,7 +202,7 @@ impl Run<'_> {
     }
 }
 
-fn not_back(what: String, remedy: &str) -> TaskError {
+fn not_back(what: &str, remedy: &str) -> TaskError {
     TaskError::Failed(Cause::new(
         format!("restarted, {what}"),
         Some(remedy.to_owned()),
@@ -208,7 +212,7 @@ fn not_back(what: String, remedy: &str) -> TaskError {
 /// Where kubelets tell their health: 10248 unless the user says otherwise.
 fn kubelet_port(cluster: &Cluster) -> u16 {
     let user = cluster.extra_args.get(&Component::Kubelet);
-    let mut arguments = user.into_iter().flat_map(|user| user.iter());
+    let mut arguments = user.into_iter().flat_map(Arguments::iter);
     let port = arguments.find_map(|(name, value)| {
         let is_it = name.trim_start_matches('-') == "healthz-port";
         is_it.then(|| value.parse().ok()).flatten()

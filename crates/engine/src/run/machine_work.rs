@@ -27,8 +27,8 @@ impl Run<'_> {
         task.deadline = LOOK;
         let differences = machine.look(&task).await;
         // It is not in doubt that nothing was touched.
-        let differences =
-            differences.map_err(|error| TaskError::Alone(Cause::new(&error, error.remedy())))?;
+        let differences = differences
+            .map_err(|error| TaskError::Alone(Cause::new(error.to_string(), error.remedy())))?;
         Ok(differences.iter().any(|one| *one != Difference::Unchanged))
     }
 
@@ -60,7 +60,7 @@ impl Run<'_> {
         };
         let report = machine.apply(&work, &watch).await;
         let report = report.map_err(|error| {
-            let cause = Cause::new(&error, error.remedy());
+            let cause = Cause::new(error.to_string(), error.remedy());
             match before.as_ref().is_none_or(Before::is_well) {
                 true => TaskError::Failed(cause),
                 false => TaskError::Alone(cause),

@@ -5,11 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hatchery_host::path::Word;
+use hatchery_host::{machine::OneOff, path::Word};
 
 use super::{Cause, Run, TaskError};
 use crate::{
     api::{self, Api, Effect},
+    observed::KUBELET,
     plan::{Node, Workload},
 };
 
@@ -17,6 +18,8 @@ use crate::{
 const KUBELETS: usize = 10;
 /// Each has so long.
 const ANSWER: Duration = Duration::from_secs(10);
+/// A kubelet has so long to start.
+const RESTART: Duration = Duration::from_secs(60);
 
 impl Run<'_> {
     /// Waits for a node and gives it its labels and taints.
@@ -26,6 +29,7 @@ impl Run<'_> {
         node: &Node,
         step: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<usize, TaskError> {
+        let restarted = self.register_again(api, node, step).await?;
         let ready = self.context.settings.ready;
         let ready = api.node_ready(node.name.as_str(), ready, step).await;
         if let Err(error) = ready {
@@ -41,7 +45,31 @@ impl Run<'_> {
             .label_and_taint(node.name.as_str(), &node.labels, &node.taints)
             .await;
         let effect = effect?;
-        Ok(usize::from(effect != Effect::Unchanged))
+        Ok(usize::from(restarted || effect != Effect::Unchanged))
+    }
+
+    /// A kubelet registers its node when it starts, and not again when somebody deletes that: one that ran before is started
+    /// anew. Gives whether it was.
+    async fn register_again(
+        &self,
+        api: &Api,
+        node: &Node,
+        step: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<bool, TaskError> {
+        let name = node.name.as_str();
+        if !self.context.observed.runs(&node.name, KUBELET) || api.has_node(name).await? {
+            return Ok(false);
+        }
+        step("registering again: restarting the kubelet");
+        let restart = OneOff {
+            name: "kubelet".to_owned(),
+            bytes: format!("exec systemctl restart {KUBELET}\n").into_bytes(),
+        };
+        let machine = self.machine(&node.name)?;
+        let restarted = machine.run_once(&[restart], &[], RESTART).await;
+        restarted
+            .map_err(|error| TaskError::Failed(Cause::new(error.to_string(), error.remedy())))?;
+        Ok(true)
     }
 
     /// Waits for all that an addon runs in pods.
@@ -75,7 +103,7 @@ impl Run<'_> {
     /// What the kubelet of a node that does not become ready has to say, a line each.
     async fn kubelet(&self, node: &Node) -> String {
         let asked = self.kubelets_asked.fetch_add(1, Ordering::Relaxed);
-        let (Ok(kubelet), true) = (Word::new("kubelet.service"), asked < KUBELETS) else {
+        let (Ok(kubelet), true) = (Word::new(KUBELET), asked < KUBELETS) else {
             return String::new();
         };
         let Ok(machine) = self.machine(&node.name) else {

@@ -117,7 +117,7 @@ fn count(undone: Result<Undone, Error>) -> Result<usize, TaskError> {
 fn not_undone(error: &Error) -> TaskError {
     TaskError::Failed(Cause {
         is_missing: is_missing(error),
-        ..Cause::new(error, error.remedy())
+        ..Cause::new(error.to_string(), error.remedy())
     })
 }
 

@@ -3,12 +3,17 @@
 use std::collections::BTreeSet;
 
 use hatchery_host::{machine::Managed, path::Word, script::Identity, transport::ssh::Timeouts};
-use hatchery_spec::{Cluster, cluster::Machine as Node, value::Name};
+use hatchery_spec::{
+    Cluster,
+    cluster::{Machine as Node, Role},
+    value::Name,
+};
 use snafu::Snafu;
 
 use super::{Control, Locked, RunError, Session};
 use crate::{
     api_access::Machines,
+    authorities,
     finding::Finding,
     name_list::NameList,
     outcome::{NotDone, Outcome, State},
@@ -131,6 +136,14 @@ impl Removal {
         let machines = self.cluster.all_machines();
         machines.filter(|node| self.only.as_ref().is_none_or(|only| *only == node.name))
     }
+
+    /// The machines that are put back, and the masters of a cluster that stays.
+    fn reached(&self) -> impl Iterator<Item = &Node> {
+        let stays = self.only.is_some();
+        let machines = self.cluster.machines().iter();
+        let masters = machines.filter(move |node| stays && node.is(Role::Master));
+        self.machines().chain(masters)
+    }
 }
 
 impl Session {
@@ -154,7 +167,7 @@ impl Session {
             None => self.holder(cluster).await?,
         };
         Ok(Removal {
-            cluster: cluster.clone().left_by(others),
+            cluster: cluster.clone().with_leaving(others),
             identity,
             is_known: self.record.is_some(),
             only: None,
@@ -166,7 +179,7 @@ impl Session {
     /// # Errors
     /// Everything that is missing on the control machine.
     pub fn removal_machines(&self, removal: &Removal) -> Result<Machines, RemovalError> {
-        let nodes = removal.machines();
+        let nodes = removal.reached();
         let timeouts = Timeouts::default();
         let (environment, identity) = (&self.environment, &removal.identity);
         Ok(reach::machines(
@@ -234,14 +247,27 @@ impl Locked {
     }
 
     /// Puts the machines back. Nothing is forgotten yet.
+    ///
+    /// # Errors
+    /// When one machine alone goes, and the authorities of the cluster that stays cannot be read.
     pub async fn remove(
         &self,
         removal: &Removal,
         machines: &Machines,
         control: Control<'_>,
-    ) -> Outcome {
-        let plan = plan::remove(removal.machines().map(|node| &node.name));
-        self.undo(&removal.cluster, &plan, machines, control).await
+    ) -> Result<Outcome, authorities::Error> {
+        let all = || plan::remove(removal.machines().map(|node| &node.name));
+        let (plan, authorities) = match &removal.only {
+            None => (all(), None),
+            Some(machine) => match self.authorities().await? {
+                // Without them there never was an API.
+                None => (all(), None),
+                authorities => (plan::remove_returned(machine), authorities),
+            },
+        };
+        let authorities = authorities.as_ref();
+        let undoing = self.undo(&removal.cluster, &plan, machines, authorities, control);
+        Ok(undoing.await)
     }
 
     /// Forgets a cluster of which nothing is left, or what is clean of it. Machines where nothing answers any more can be
@@ -294,7 +320,7 @@ impl Locked {
         control: Control<'_>,
     ) -> Result<(Outcome, bool), RunError> {
         let plan = plan::remove(cluster.all_machines().map(|node| &node.name));
-        let outcome = self.undo(cluster, &plan, machines, control).await;
+        let outcome = self.undo(cluster, &plan, machines, None, control).await;
         let is_forgotten = self.forget_cluster(cluster, &outcome, false, true).await?;
         Ok((outcome, is_forgotten))
     }

@@ -175,15 +175,17 @@ impl Locked {
         Ok(())
     }
 
-    /// Executes a plan that puts machines back.
+    /// Executes a plan that puts machines back. Nobody signs where the API is not asked.
     pub(super) fn undo<'r>(
         &'r self,
         cluster: &'r Cluster,
         plan: &'r Plan,
         machines: &'r Machines,
+        authorities: Option<&'r Authorities>,
         control: Control<'r>,
     ) -> BoxFuture<'r, Outcome> {
-        self.undo_all(cluster, plan, machines, control).boxed()
+        self.undo_all(cluster, plan, machines, authorities, control)
+            .boxed()
     }
 
     async fn undo_all(
@@ -191,6 +193,7 @@ impl Locked {
         cluster: &Cluster,
         plan: &Plan,
         machines: &Machines,
+        authorities: Option<&Authorities>,
         control: Control<'_>,
     ) -> Outcome {
         let observed = Observed::default();
@@ -198,7 +201,7 @@ impl Locked {
             cluster,
             machines,
             observed: &observed,
-            authorities: None,
+            authorities,
             settings: &self.settings,
             emit: control.emit,
         };

@@ -118,7 +118,7 @@ impl Opened {
 
     /// What the archives say of their versions.
     pub(super) fn versions(&self) -> Brought {
-        self.learned.versions.clone()
+        self.learned.versions
     }
 
     /// Programs of which nothing tells the version, a sentence each.

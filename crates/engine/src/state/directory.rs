@@ -256,7 +256,5 @@ fn inspect(path: &Path, found: io::Result<fs::Metadata>) -> Result<u32, Error> {
 }
 
 fn revision(bytes: &[u8]) -> Revision {
-    let hash = digest::digest(&digest::SHA256, bytes);
-    let hexadecimal = hash.as_ref().iter().map(|byte| format!("{byte:02x}"));
-    Revision(hexadecimal.collect())
+    Revision(hex::encode(digest::digest(&digest::SHA256, bytes)))
 }

@@ -119,7 +119,7 @@ impl Uid {
     fn random() -> Result<Self, Error> {
         let mut bytes = [0; 16];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Error::Random)?;
-        let text = format!("{:032x}", u128::from_be_bytes(bytes));
+        let text = hex::encode(bytes);
         let word = Word::new(text).map_err(|_| Error::Random)?;
         Ok(Self(word))
     }

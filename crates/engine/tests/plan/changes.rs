@@ -121,7 +121,7 @@ fn edited(before: &str, after: &str) -> Plan {
     let gone = first.machines().iter();
     let stay = names(&cluster);
     let gone = gone.filter(|one| !stay.contains(&one.name.to_string()));
-    let cluster = cluster.left_by(gone.cloned());
+    let cluster = cluster.with_leaving(gone.cloned());
     let managed = cluster
         .all_machines()
         .map(|one| known.remove(one.name.as_str()).unwrap_or_default());

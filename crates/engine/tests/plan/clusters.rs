@@ -351,7 +351,7 @@ fn members_whose_certificates_have_ended_get_new_ones_together() {
                 true => ground::NOW - Duration::days(366),
                 false => ground::NOW - Duration::days(30),
             };
-            let request = Request::server_and_client("member").lasting(LEAF_LIFETIME);
+            let request = Request::server_and_client("member").with_lifetime(LEAF_LIFETIME);
             let leaf = authority.issue(&request, begin).unwrap();
             one.resources.push(ManagedResource {
                 key: hatchery_host::script::RecordKey::parse("k").unwrap(),

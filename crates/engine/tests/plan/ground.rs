@@ -107,7 +107,7 @@ pub(crate) fn plan_for(
         .collect();
     let wanted = Wanted {
         cluster: cluster.clone(),
-        versions: versions.clone(),
+        versions: *versions,
         installations,
         manifests: Vec::new(),
         images: Vec::new(),

@@ -55,7 +55,7 @@ pub struct Digest(pub [u8; 32]);
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -68,16 +68,9 @@ impl fmt::Debug for Digest {
 impl Digest {
     /// Reads what it is shown as.
     pub fn parse(text: &str) -> Option<Self> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
         let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(text.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(digest))
+        let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let decoded = is_lower && hex::decode_to_slice(text, &mut digest).is_ok();
+        decoded.then_some(Self(digest))
     }
 }

@@ -195,15 +195,16 @@ mod tests {
                 let at = place.path().join("x");
                 let begun = place.path().join("begun");
                 let go = place.path().join("go");
-                // It ends when it may, or after ten seconds.
+                // It ends when it may, or after a minute.
                 let script = format!(
                     "echo >{}; for i in {}; do [ ! -e {} ] || break; sleep 0.1; done",
                     begun.display(),
-                    "x ".repeat(100),
+                    "x ".repeat(600),
                     go.display()
                 );
                 let scripts = scripts_of(&[("a.sh", &script)]);
-                let text = rendered(at.to_str().unwrap(), &scripts, &[], Duration::from_secs(20));
+                let limit = Duration::from_secs(120);
+                let text = rendered(at.to_str().unwrap(), &scripts, &[], limit);
                 let mut child = Command::new(shell[0])
                     .args(&shell[1..])
                     .args(["-c", "eval \"$0\"", &text])
@@ -211,7 +212,7 @@ mod tests {
                     .stderr(Stdio::null())
                     .spawn()
                     .unwrap();
-                let end = Instant::now() + Duration::from_secs(20);
+                let end = Instant::now() + Duration::from_secs(60);
                 while !begun.exists() {
                     assert!(Instant::now() < end, "{shell:?} did not begin");
                     std::thread::sleep(Duration::from_millis(20));

@@ -74,7 +74,7 @@ impl Wording {
 fn nonce() -> std::io::Result<String> {
     let mut bytes = [0_u8; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use hatchery_host::{
     task::Task,
 };
 use hatchery_sandbox::{
-    settings::{System, Wish},
+    settings::{RequestedSettings, System},
     snapshot::Snapshot,
 };
 
@@ -67,14 +67,14 @@ async fn undo(machine: &Machine, owners: &[Word]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn debians_services_start_when_they_are_asked_for_and_leave_nothing_behind() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Debian),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
-    let bench = Bench::bare("t-debian", 1, wish).await;
+    let bench = Bench::bare("t-debian", 1, settings).await;
     let (node, machine) = (&bench.lab.machines[0], bench.machine(0));
     inside(node, THEIRS).await;
-    let before = Snapshot::of(node).await.unwrap();
+    let before = Snapshot::take(node).await.unwrap();
 
     let own = packages(&["containerd", "docker.io", "etcd-server", "nginx-light"]);
     assert_eq!(machine.apply(&own, &|_| ()).await.unwrap().changes(), 1);
@@ -128,7 +128,7 @@ async fn debians_services_start_when_they_are_asked_for_and_leave_nothing_behind
     machine.apply(&asked(0o700), &|_| ()).await.unwrap();
 
     undo(&machine, &[]).await;
-    let now = Snapshot::of(node).await.unwrap();
+    let now = Snapshot::take(node).await.unwrap();
     now.assert_same(&before, "Debian's packages are gone");
     machine.disconnect().await;
 }

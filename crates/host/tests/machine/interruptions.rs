@@ -17,7 +17,7 @@ use hatchery_host::{
 };
 use hatchery_sandbox::{
     fault::Fault as MachineFault,
-    settings::{System, Wish},
+    settings::{RequestedSettings, System},
     snapshot::Snapshot,
 };
 use tokio::process::Command;
@@ -59,11 +59,11 @@ fn rounds() -> usize {
 }
 
 async fn bench(name: &str) -> (Bench, Snapshot) {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Debian),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
-    let bench = Bench::new(name, 1, wish).await;
+    let bench = Bench::new(name, 1, settings).await;
     bench.furnish(&bench.lab.machines[0]).await;
     // As it is after a start, since some of the rounds end with one.
     let machine = bench.lab.machines[0].name.clone();
@@ -73,7 +73,7 @@ async fn bench(name: &str) -> (Bench, Snapshot) {
         .fault(&machine, MachineFault::Start)
         .await
         .unwrap();
-    let before = Snapshot::of(&bench.lab.machines[0]).await.unwrap();
+    let before = Snapshot::take(&bench.lab.machines[0]).await.unwrap();
     (bench, before)
 }
 
@@ -108,7 +108,7 @@ async fn recover(bench: &Bench, before: &Snapshot, round: usize, when: &str) {
         .await
         .unwrap_or_else(|error| panic!("{when}: {error}"));
     assert!(undone.left.is_empty(), "{when}: {:?}", undone.left);
-    let now = Snapshot::of(&bench.lab.machines[0]).await.unwrap();
+    let now = Snapshot::take(&bench.lab.machines[0]).await.unwrap();
     now.assert_same(before, when);
     machine.disconnect().await;
 }

@@ -15,7 +15,7 @@ use hatchery_host::{
 use hatchery_sandbox::{
     docker, fixtures,
     lab::{Machine as Node, Options},
-    settings::{Sudo, System, Wish},
+    settings::{RequestedSettings, Sudo, System},
     test_lab::TestLab,
 };
 
@@ -29,15 +29,15 @@ pub(crate) fn word(text: &str) -> Word {
 }
 
 impl Bench {
-    pub(crate) async fn new(name: &str, machines: usize, wish: Wish) -> Self {
+    pub(crate) async fn new(name: &str, machines: usize, settings: RequestedSettings) -> Self {
         fixtures::ensure(&["packages-new"]).await.unwrap();
-        Self::bare(name, machines, wish).await
+        Self::bare(name, machines, settings).await
     }
 
     /// Without packages of ours to install.
-    pub(crate) async fn bare(name: &str, machines: usize, wish: Wish) -> Self {
+    pub(crate) async fn bare(name: &str, machines: usize, settings: RequestedSettings) -> Self {
         let options = Options {
-            wish,
+            settings,
             ..Options::new(name.parse().unwrap(), machines)
         };
         Self {

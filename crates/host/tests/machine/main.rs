@@ -20,18 +20,18 @@ use hatchery_host::{
     machine::{Difference, Event},
     operation::PackageName,
 };
-use hatchery_sandbox::settings::{Sudo, System, Wish};
+use hatchery_sandbox::settings::{RequestedSettings, Sudo, System};
 
 use hatchery_sandbox::snapshot::Snapshot;
 
 use crate::lab::Bench;
 
-async fn there_and_back(name: &str, wish: Wish) {
-    let bench = Bench::new(name, 1, wish).await;
+async fn there_and_back(name: &str, settings: RequestedSettings) {
+    let bench = Bench::new(name, 1, settings).await;
     let machine = bench.machine(0);
     let node = &bench.lab.machines[0];
     bench.furnish(node).await;
-    let before = Snapshot::of(node).await.unwrap();
+    let before = Snapshot::take(node).await.unwrap();
 
     let (facts, managed) = machine.facts(Duration::from_secs(30)).await.unwrap();
     assert_eq!(facts.names.hostname.as_deref(), Some(node.name.as_str()));
@@ -50,7 +50,7 @@ async fn there_and_back(name: &str, wish: Wish) {
         .iter()
         .filter(|o| **o != Difference::Unchanged)
         .count();
-    Snapshot::of(node)
+    Snapshot::take(node)
         .await
         .unwrap()
         .assert_same(&before, "facts and looking change nothing");
@@ -100,7 +100,7 @@ async fn there_and_back(name: &str, wish: Wish) {
     let undone = machine.undo(&[], Duration::from_secs(120)).await.unwrap();
     assert!(undone.left.is_empty(), "{:?}", undone.left);
     assert!(undone.kept.is_empty(), "{:?}", undone.kept);
-    Snapshot::of(node)
+    Snapshot::take(node)
         .await
         .unwrap()
         .assert_same(&before, "undone");
@@ -111,9 +111,9 @@ async fn there_and_back(name: &str, wish: Wish) {
 async fn debian_as_root() {
     there_and_back(
         "t-there",
-        Wish {
+        RequestedSettings {
             system: Some(System::Debian),
-            ..Wish::default()
+            ..RequestedSettings::default()
         },
     )
     .await;
@@ -121,11 +121,11 @@ async fn debian_as_root() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rpm_with_sudo_and_a_password_through_a_bastion() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Rpm),
         user: Some("ops".into()),
         sudo: Some(Sudo::Password),
         bastion: Some(true),
     };
-    there_and_back("t-back", wish).await;
+    there_and_back("t-back", settings).await;
 }

@@ -17,7 +17,7 @@ use hatchery_host::{
 };
 use hatchery_sandbox::{
     fault::Fault,
-    settings::{System, Wish},
+    settings::{RequestedSettings, System},
 };
 
 use crate::lab::{Bench, inside, word};
@@ -80,11 +80,11 @@ async fn fails(bench: &Bench, broken: &Machine, task: &Task, within: Duration) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_names_machine_and_remedy_while_the_other_goes_on() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Debian),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
-    let bench = Bench::new("t-refuse", 2, wish).await;
+    let bench = Bench::new("t-refuse", 2, settings).await;
     let node = &bench.lab.machines[0];
     let task = small_task("x");
     let quick = Duration::from_secs(10);

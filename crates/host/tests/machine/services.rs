@@ -10,7 +10,7 @@ use hatchery_host::{
     },
     task::Task,
 };
-use hatchery_sandbox::settings::{System, Wish};
+use hatchery_sandbox::settings::{RequestedSettings, System};
 
 use crate::lab::{Bench, inside, word};
 
@@ -60,11 +60,11 @@ fn tiny_image(reference: &str) -> Content {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_are_opened_and_closed_and_images_come_and_go() {
-    let wish = Wish {
+    let settings = RequestedSettings {
         system: Some(System::Debian),
-        ..Wish::default()
+        ..RequestedSettings::default()
     };
-    let bench = Bench::new("t-services", 2, wish).await;
+    let bench = Bench::new("t-services", 2, settings).await;
     tokio::join!(firewalld(&bench), ufw_and_images(&bench));
 }
 

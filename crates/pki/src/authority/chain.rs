@@ -1,14 +1,14 @@
-//! An authority's certificate with those above it.
+//! An authority's certificate and those above it.
 
 use snafu::{ResultExt as _, ensure};
 use time::OffsetDateTime;
 
 use super::{
-    BrokenSnafu, CertificateSnafu, Error, NotAnAuthoritySnafu, SubjectSnafu, TooLongSnafu,
+    BrokenChainSnafu, CertificateSnafu, Error, NotAnAuthoritySnafu, PathLengthSnafu, SubjectSnafu,
 };
 use crate::certificate::{Certificate, no_certificate};
 
-/// A certificate that issues, and above it those that vouch for it, each by the next.
+/// An issuing certificate and those above it, each issued by the next.
 pub(crate) struct Chain {
     pub(crate) signer: Certificate,
     above: Vec<Certificate>,
@@ -35,14 +35,14 @@ impl Chain {
         for (below, one) in self.all().enumerate() {
             let common_name = one.common_name.as_str();
             ensure!(one.may_sign, NotAnAuthoritySnafu { common_name });
-            // So many authorities are below this one; below the first are only leaves.
+            // `below` authorities are below this one; below the first there are only leaves.
             let allowed = one.path_length.is_none_or(|most| below <= most as usize);
-            ensure!(allowed, TooLongSnafu { common_name });
+            ensure!(allowed, PathLengthSnafu { common_name });
         }
         for (one, above) in self.all().zip(&self.above) {
             ensure!(
                 one.is_issued_by(above),
-                BrokenSnafu {
+                BrokenChainSnafu {
                     common_name: &one.common_name,
                     above: &above.common_name
                 }
@@ -57,27 +57,28 @@ impl Chain {
         Ok(())
     }
 
-    /// The signer first.
+    /// The signer, then those above it.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Certificate> {
         std::iter::once(&self.signer).chain(&self.above)
     }
 
-    /// Those that a leaf brings along: all but the root, which others have or do not trust.
-    pub(crate) fn carried(&self) -> impl Iterator<Item = &Certificate> {
+    /// The certificates that accompany a leaf: all but the root, which clients have or do not trust.
+    pub(crate) fn intermediates(&self) -> impl Iterator<Item = &Certificate> {
         self.all().filter(|one| !one.is_root())
     }
 
-    /// A leaf with what it brings along.
-    pub(super) fn behind(&self, leaf: String) -> String {
-        self.carried().fold(leaf, |text, one| text + &one.to_pem())
+    /// The leaf followed by the intermediate certificates.
+    pub(super) fn append_to(&self, leaf: String) -> String {
+        self.intermediates()
+            .fold(leaf, |text, one| text + &one.to_pem())
     }
 
-    pub(super) fn begins(&self) -> OffsetDateTime {
+    pub(super) fn not_before(&self) -> OffsetDateTime {
         let above = self.above.iter().map(|one| one.not_before);
         above.fold(self.signer.not_before, Ord::max)
     }
 
-    pub(super) fn ends(&self) -> OffsetDateTime {
+    pub(super) fn not_after(&self) -> OffsetDateTime {
         let above = self.above.iter().map(|one| one.not_after);
         above.fold(self.signer.not_after, Ord::min)
     }

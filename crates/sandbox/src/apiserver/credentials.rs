@@ -17,27 +17,19 @@ use time::OffsetDateTime;
 
 /// Why the certificates could not be made or written.
 #[derive(Debug, Snafu)]
+#[allow(
+    missing_docs,
+    reason = "the messages say what each variant and field is"
+)]
 pub enum Error {
-    /// A certificate could not be made.
     #[snafu(transparent)]
-    Certificate {
-        /// Why.
-        source: hatchery_pki::Error,
-    },
-    /// The service-account key could not be made.
+    Certificate { source: hatchery_pki::Error },
     #[snafu(transparent)]
     ServiceAccount {
-        /// Why.
-        source: hatchery_pki::UnusableKey,
+        source: hatchery_pki::InvalidServiceAccountKey,
     },
-    /// A file could not be written.
     #[snafu(display("cannot write {}: {source}", path.display()))]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// Everything that proves an identity, except the server's address.

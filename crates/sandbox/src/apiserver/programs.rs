@@ -13,10 +13,10 @@ use super::{
 };
 
 /// Between two looks at whether the server is ready.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// How long one answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Both programs and their directory.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Programs {
         let mut config = config.clone();
         config.default_retry = false;
         let client = Client::try_from(config).context(RequestSnafu {
-            what: "make a client",
+            what: "create a client",
         })?;
         let end = Instant::now() + deadline;
         loop {
@@ -63,7 +63,7 @@ impl Programs {
                 }
                 .fail();
             }
-            time::sleep(LOOK_AGAIN).await;
+            time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -71,7 +71,7 @@ impl Programs {
         [&self.etcd, &self.apiserver]
             .map(|program| {
                 let name = program.name();
-                format!("---- end of {name}'s log\n{}\n", program.last_words())
+                format!("---- end of {name}'s log\n{}\n", program.log_tail())
             })
             .concat()
             + "----"
@@ -91,11 +91,11 @@ async fn readiness(client: &Client) -> Result<(), String> {
     let request = http::Request::get("/readyz?verbose")
         .body(Vec::new())
         .map_err(|error| error.to_string())?;
-    match time::timeout(ANSWER, client.request_text(request)).await {
+    match time::timeout(REQUEST_TIMEOUT, client.request_text(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(kube::Error::Api(status))) => Err(failed_checks(&status.message)),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs())),
+        Err(_) => Err(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())),
     }
 }
 

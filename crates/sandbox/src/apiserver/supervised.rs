@@ -16,7 +16,7 @@ const SCRIPT: &str = include_str!("supervise.sh");
 const TAIL_LINES: usize = 20;
 
 /// How long the end of a killed program is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running program with its log. Dropping it kills the program and removes its directory.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Supervised {
     }
 
     /// The last lines the program wrote.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn log_tail(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
@@ -83,7 +83,7 @@ impl Supervised {
 impl Drop for Supervised {
     fn drop(&mut self) {
         self.release();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + KILL_TIMEOUT;
         while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Arch, Bastion, Host, HostKey, KeyPath, Label, Name, Port, Secret, Taint};
+use crate::value::{Arch, Bastion, Host, HostKey, Label, LocalPath, Name, Port, Secret, Taint};
 
-/// What a machine does in the cluster.
+/// The role of a machine; it may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -15,9 +15,9 @@ pub enum Role {
     Master,
     /// Runs pods.
     Worker,
-    /// Keeps the state.
+    /// Runs etcd.
     Etcd,
-    /// Stands in front of the masters.
+    /// Forwards connections to the API servers.
     LoadBalancer,
 }
 
@@ -25,7 +25,7 @@ impl Role {
     /// All there are.
     pub const ALL: [Self; 4] = [Self::Master, Self::Worker, Self::Etcd, Self::LoadBalancer];
 
-    /// In a sentence.
+    /// For messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Master => "master",
@@ -36,7 +36,7 @@ impl Role {
     }
 }
 
-/// A machine.
+/// A machine of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Machine {
@@ -44,17 +44,17 @@ pub struct Machine {
     pub name: Name,
     /// Whether the name becomes the machine's host name too.
     pub set_hostname: bool,
-    /// Where the other machines reach it.
+    /// The address by which the other machines reach it.
     pub address: IpAddr,
-    /// Its processor.
+    /// Decides which archive its packages come from.
     pub arch: Arch,
-    /// What it does; at least one.
+    /// At least one.
     pub roles: BTreeSet<Role>,
     /// How it is reached.
     pub access: Access,
-    /// The node's labels beside Kubernetes' own.
+    /// Labels of the node, in addition to those of Kubernetes.
     pub labels: Vec<Label>,
-    /// The node's taints beside the master's.
+    /// Taints of the node, in addition to the control plane's.
     pub taints: Vec<Taint>,
 }
 
@@ -69,37 +69,37 @@ impl Machine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Access {
-    /// Where SSH listens: the machine's address unless said otherwise.
+    /// The SSH host; by default the machine's address.
     pub host: Host,
     /// The SSH port.
     pub port: Port,
     /// The login user.
     pub user: String,
-    /// The login password, which is sudo's too.
+    /// The login password, also used for sudo.
     pub password: Option<Password>,
-    /// sudo's password where it is another.
+    /// The sudo password, where it differs from the login password.
     pub sudo_password: Option<Password>,
-    /// The private key; without one, the agent's and the user's usual keys.
-    pub private_key: Option<KeyPath>,
-    /// Machines on the way, in the order of the way.
+    /// The private key; without one, the agent's and the user's default keys.
+    pub private_key: Option<LocalPath>,
+    /// Jump hosts in the order of the connection.
     pub bastions: Vec<Jump>,
-    /// What the machine's host key must be.
+    /// The expected host key.
     pub host_key: Option<HostKey>,
     /// Whether a host key that is neither pinned nor known is refused, also a bastion's.
     pub strict_host_keys: bool,
 }
 
-/// A machine on the way, with what lets us in there. The password of the machine behind it is never its own.
+/// A jump host with its credentials. The password of the target machine is never used for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Jump {
-    /// Where it is, and who logs in.
+    /// Its address and login user.
     pub bastion: Bastion,
-    /// Its login password; it has none unless said.
+    /// Its own login password.
     pub password: Option<Password>,
-    /// The private key for it; that of the machine behind it unless said.
-    pub private_key: Option<KeyPath>,
-    /// What its host key must be.
+    /// Its private key; that of the target machine if `None`.
+    pub private_key: Option<LocalPath>,
+    /// Its expected host key.
     pub host_key: Option<HostKey>,
 }
 
@@ -118,10 +118,10 @@ impl From<Bastion> for Jump {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Password {
-    /// It stands in the file.
+    /// Given in the deploy file.
     Text(Secret),
     /// In an environment variable of this name.
     Environment(String),
     /// In a file on the control machine, without its last line break.
-    File(KeyPath),
+    File(LocalPath),
 }

@@ -7,23 +7,23 @@ use serde::Serialize;
 use crate::network_plugins::NetworkPluginKind;
 use crate::value::{AbsolutePath, Cidrs, DnsName};
 
-/// The addresses of Services.
+/// The Service network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServiceNetwork {
-    /// The networks.
+    /// Validated: they overlap neither each other nor any machine.
     pub cidrs: Cidrs,
     /// The API server's own Service: the first address.
     pub gateway: IpAddr,
 }
 
-/// The addresses of pods, and what makes them reachable.
+/// The pod network and its plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PodNetwork {
-    /// The networks.
+    /// Validated: they overlap neither each other nor any machine.
     pub cidrs: Cidrs,
-    /// The plugin, if one is made.
+    /// `None` if the user installs one.
     pub plugin: Option<NetworkPlugin>,
 }
 
@@ -33,12 +33,12 @@ pub struct PodNetwork {
 pub struct NetworkPlugin {
     /// Its name, such as `calico`.
     pub name: String,
-    /// Its manifest: a path on the masters, found in the archive. Without one it is looked for by the plugin's name.
+    /// The manifest as a path on the masters, taken from the archive. `None` to find it by the plugin's name.
     pub manifest: Option<AbsolutePath>,
 }
 
 impl NetworkPlugin {
-    /// What is known of it.
+    /// The plugin's properties.
     pub fn kind(&self) -> &'static NetworkPluginKind {
         NetworkPluginKind::called(&self.name)
     }
@@ -48,7 +48,7 @@ impl NetworkPlugin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DnsService {
-    /// Its address, in the Services' network.
+    /// Its address, in the Service network.
     pub address: IpAddr,
     /// The cluster's domain.
     pub domain: DnsName,
@@ -60,13 +60,13 @@ pub struct DnsService {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoreDns {
-    /// As a service on every master.
+    /// As a systemd service on every master.
     Binary,
-    /// In pods.
+    /// As a Deployment.
     Pod {
-        /// The image's version.
+        /// The tag of the image.
         image_version: String,
-        /// How many pods.
+        /// The number of pods.
         replicas: u32,
     },
 }

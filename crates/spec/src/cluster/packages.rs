@@ -13,7 +13,7 @@ use crate::value::{AbsolutePath, Arch, GoDuration};
 pub struct Packages {
     /// The archives on the control machine; none for an installation from repositories only.
     pub archives: BTreeMap<Arch, Archive>,
-    /// Where scripts that run at joining are put, in `file/` below it.
+    /// The directory on the machines for scripts, which are placed in `file/` below it.
     pub directory: Option<AbsolutePath>,
     /// What each list installs, in the file's order.
     pub lists: BTreeMap<PackageList, Vec<Item>>,
@@ -25,7 +25,7 @@ pub struct Packages {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Archive {
-    /// Where it is; a path that is not absolute is taken from where the command runs.
+    /// A relative path is resolved against the current directory.
     pub path: String,
 }
 
@@ -33,15 +33,15 @@ pub struct Archive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PackageList {
-    /// Of masters.
+    /// `kubernetes-master`, on masters.
     KubernetesMaster,
-    /// Of workers.
+    /// `kubernetes-worker`, on workers.
     KubernetesWorker,
     /// CNI plugins, on workers.
     Network,
-    /// Of etcd members.
+    /// etcd, on etcd members.
     Etcd,
-    /// Of the load balancer.
+    /// nginx, on the load balancer.
     Loadbalance,
     /// The container runtime, on workers.
     Container,
@@ -49,13 +49,13 @@ pub enum PackageList {
     Image,
     /// CoreDNS as a service, on masters.
     Dns,
-    /// More for masters.
+    /// `addition`, on masters.
     AdditionMaster,
-    /// More for workers.
+    /// `addition`, on workers.
     AdditionWorker,
-    /// More for etcd members.
+    /// `addition`, on etcd members.
     AdditionEtcd,
-    /// More for the load balancer.
+    /// `addition`, on the load balancer.
     AdditionLoadbalance,
 }
 
@@ -118,7 +118,7 @@ impl Packages {
 pub enum Item {
     /// A package of the machine's repositories.
     Repo {
-        /// The package.
+        /// The name of the package in the repository.
         name: String,
     },
     /// A package file of the archive, found by [`crate::package_name::matches`].
@@ -128,45 +128,45 @@ pub enum Item {
     },
     /// A program of the archive.
     Bin {
-        /// Its file name.
+        /// Its file name in the archive.
         name: String,
         /// The directory it goes to.
         destination: AbsolutePath,
     },
     /// A file of the archive.
     File {
-        /// Its file name.
+        /// Its file name in the archive.
         name: String,
         /// The directory it goes to.
         destination: AbsolutePath,
     },
     /// A directory of the archive.
     Dir {
-        /// Its name.
+        /// Its path in the archive.
         name: String,
         /// The directory it goes into.
         destination: AbsolutePath,
     },
     /// A file or directory of a classic archive, whichever it turns out to be.
     Binary {
-        /// Its name.
+        /// Its path in the archive.
         name: String,
         /// The directory it goes into.
         destination: AbsolutePath,
     },
     /// An image archive of the archive.
     Image {
-        /// Its file name.
+        /// Its file name in the archive.
         name: String,
     },
     /// A manifest to apply.
     Yaml {
-        /// Where it is.
+        /// In the archive or on the web.
         source: ManifestSource,
     },
     /// A script to run.
     Shell {
-        /// Its file name.
+        /// Its file name in the archive.
         name: String,
         /// When it runs.
         schedule: Schedule,

@@ -1,4 +1,4 @@
-//! What can be set on the parts of a cluster.
+//! Settings of the components of a cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,41 +7,41 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 
 use crate::runtimes::RuntimeKind;
-use crate::value::{AbsolutePath, DnsName, GoDuration, KeyPath, Port};
+use crate::value::{AbsolutePath, DnsName, GoDuration, LocalPath, Port};
 
-/// The API server.
+/// Settings of the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ApiServer {
-    /// Names for its certificate beside our own.
+    /// Additional DNS names for its certificate.
     pub extra_names: Vec<DnsName>,
-    /// Addresses for its certificate beside our own.
+    /// Additional addresses for its certificate.
     pub extra_addresses: Vec<IpAddr>,
-    /// How long a request may take.
+    /// The value of `--request-timeout`.
     pub request_timeout: GoDuration,
 }
 
-/// The authorities.
+/// The certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Certificates {
-    /// The directory on the control machine that holds them; without one they are made.
-    pub external_ca: Option<KeyPath>,
+    /// The directory on the control machine with the user's own authorities; `None` to generate them.
+    pub external_ca: Option<LocalPath>,
 }
 
-/// The store.
+/// Settings of etcd.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Etcd {
-    /// What new members must know.
+    /// The value of `--initial-cluster-token`.
     pub token: String,
 }
 
-/// The container runtime.
+/// The container runtime and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Runtime {
-    /// Which.
+    /// The runtime to install.
     pub kind: &'static RuntimeKind,
     /// Its CRI socket; docker has none of its own.
     pub endpoint: Option<String>,
@@ -59,23 +59,23 @@ pub struct Runtime {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Registries {
-    /// What is asked before a registry itself, by the registry's name as images have it.
+    /// Mirrors that are tried first, by the name of the registry in image references.
     pub mirrors: BTreeMap<String, Vec<String>>,
-    /// Spoken to without TLS, or without checking its certificate.
+    /// Accessed without TLS, or without verification of the certificate.
     pub insecure: Vec<String>,
 }
 
-/// The registry of images whose name has none.
+/// The registry of images whose reference names none.
 pub const DOCKER_HUB: &str = "docker.io";
 
 impl Registries {
-    /// What is asked before this registry itself, in order; perhaps nothing.
-    pub fn mirrors_of(&self, registry: &str) -> &[String] {
+    /// The mirrors of a registry, in the order in which they are tried.
+    pub fn mirrors_for(&self, registry: &str) -> &[String] {
         self.mirrors.get(registry).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The kubelet.
+/// Settings of the kubelets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Kubelet {
@@ -83,27 +83,27 @@ pub struct Kubelet {
     pub serving_certificate: bool,
 }
 
-/// kube-proxy.
+/// Settings of kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KubeProxy {
-    /// How it makes Services reachable.
+    /// The proxy mode.
     pub mode: KubeProxyMode,
 }
 
-/// How kube-proxy makes Services reachable.
+/// The proxy mode of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KubeProxyMode {
-    /// By iptables rules.
+    /// iptables rules.
     Iptables,
-    /// By the kernel's load balancer.
+    /// The kernel's IP Virtual Server.
     Ipvs,
-    /// By nftables rules.
+    /// nftables rules.
     Nftables,
 }
 
-/// What takes extra arguments.
+/// A component that accepts extra arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
@@ -186,9 +186,9 @@ impl Serialize for Arguments {
 /// A port to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct OpenPort {
-    /// The port.
+    /// Opened in the firewall of each machine of the role.
     pub port: Port,
-    /// Its protocol.
+    /// TCP by default.
     pub protocol: Protocol,
 }
 

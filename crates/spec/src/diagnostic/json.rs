@@ -1,4 +1,4 @@
-//! The same as data, for programs.
+//! Diagnostics as JSON.
 
 use serde::Serialize;
 use serde::ser::SerializeSeq;
@@ -6,57 +6,41 @@ use serde::ser::SerializeSeq;
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::source::{Position, Span};
 
-/// A diagnostic as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DiagnosticJson {
-    /// `error` or `warning`.
-    pub severity: Severity,
+struct DiagnosticJson {
+    severity: Severity,
     /// The stable name of the kind of mistake.
-    pub code: &'static str,
-    /// What is wrong.
-    pub message: String,
-    /// Where.
+    code: &'static str,
+    message: String,
     #[serde(flatten)]
-    pub place: PlaceJson,
-    /// A few words on the place.
+    place: PlaceJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// What to do.
+    label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-    /// Other places that belong to it.
+    remedy: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub related: Vec<RelatedJson>,
+    related: Vec<RelatedJson>,
 }
 
-/// A place as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlaceJson {
-    /// The file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The character, from 1.
-    pub column: usize,
-    /// Where it ends.
-    pub end: Position,
-    /// The line's text, secrets blotted out.
-    pub text: String,
+struct PlaceJson {
+    file: String,
+    line: usize,
+    column: usize,
+    end: Position,
+    /// The first line, with secrets masked.
+    text: String,
 }
 
-/// A place that belongs to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RelatedJson {
-    /// A few words on the place.
-    pub label: String,
-    /// Where.
+struct RelatedJson {
+    label: String,
     #[serde(flatten)]
-    pub place: PlaceJson,
+    place: PlaceJson,
 }
 
 impl Diagnostics {
-    /// One of them as data.
-    pub fn json(&self, diagnostic: &Diagnostic) -> DiagnosticJson {
+    fn json(&self, diagnostic: &Diagnostic) -> DiagnosticJson {
         DiagnosticJson {
             severity: diagnostic.severity,
             code: diagnostic.code,
@@ -80,7 +64,7 @@ impl Diagnostics {
         let (file, start, end) = self.place(span).map_or(("", start, start), |place| {
             (place.file, place.start, place.end)
         });
-        // Where a secret ends would tell how long it is.
+        // The end of a secret would reveal its length.
         let end = if self.is_hidden(span) { start } else { end };
         PlaceJson {
             file: file.to_owned(),

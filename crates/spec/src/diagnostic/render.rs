@@ -1,16 +1,16 @@
-//! The look of a diagnostic in a terminal: the line, underlined, and what to do.
+//! Diagnostics as text: the underlined line and the remedy.
 
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
-use super::blot::ShownLine;
+use super::redact::ShownLine;
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::source::Span;
 
-/// A place, the words under it, and whether it is the main one.
+/// A span, the text under it, and whether it is the primary one.
 type Mark<'a> = (Span, Option<&'a str>, AnnotationKind);
 
 impl Diagnostics {
-    /// All as text, in the order of the files, with a last line that counts them.
+    /// All diagnostics as text, in the order of the files, followed by their number.
     pub fn render(&self, colour: bool) -> String {
         let mut text: String = self
             .sorted()
@@ -18,14 +18,13 @@ impl Diagnostics {
             .map(|one| self.render_one(one, colour) + "\n\n")
             .collect();
         if !self.is_empty() {
-            text.push_str(&self.tally());
+            text.push_str(&self.summary());
             text.push('\n');
         }
         text
     }
 
-    /// How many there are, in words.
-    pub fn tally(&self) -> String {
+    fn summary(&self) -> String {
         let count = |number: usize, word: &str| match number {
             1 => format!("1 {word}"),
             _ => format!("{number} {word}s"),
@@ -37,14 +36,13 @@ impl Diagnostics {
                 format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
             }
         };
-        if self.left_out() > 0 {
-            text.push_str(&format!(" ({} not shown)", self.left_out()));
+        if self.omitted() > 0 {
+            text.push_str(&format!(" ({} not shown)", self.omitted()));
         }
         text
     }
 
-    /// One as text.
-    pub fn render_one(&self, diagnostic: &Diagnostic, colour: bool) -> String {
+    fn render_one(&self, diagnostic: &Diagnostic, colour: bool) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -97,7 +95,7 @@ impl Diagnostics {
 
 fn annotation<'a>(line: &ShownLine, (span, label, kind): &Mark<'a>) -> Annotation<'a> {
     let start = line.offset(span.start, false).min(line.text.len());
-    // A place of several lines is shown by its first.
+    // A span of several lines is shown by its first.
     let end = line.offset(span.end, true).clamp(start, line.text.len());
     kind.span(start..end).label(*label)
 }
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn shows_the_line_and_never_a_secret() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         let file = all.add_source(Source::new(
             "deploy.yaml",
             "cluster-id: a_b\npassword: hunter2\nusername: x\n",

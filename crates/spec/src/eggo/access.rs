@@ -3,11 +3,11 @@
 use crate::cluster::{Jump, Password};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::{AccessDraft, Field};
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
-use crate::value::{Bastion, Host, HostKey, KeyPath, Mismatch, Port, Secret, is_login};
-use crate::walk::{expected, list, section, value};
+use crate::value::{Bastion, Host, HostKey, LocalPath, Mismatch, Port, Secret, is_login};
+use crate::walk::{list, report_expected, section, value};
 
 /// Reads one of the keys that say how machines are reached.
 pub(super) fn key(key: &Key, node: &Node, access: &mut AccessDraft, diagnostics: &mut Diagnostics) {
@@ -23,12 +23,12 @@ pub(super) fn key(key: &Key, node: &Node, access: &mut AccessDraft, diagnostics:
             set_password(field, key, access, diagnostics);
         }
         "password-file" => {
-            let parse = |text: &str| KeyPath::parse(text).map(Password::File);
+            let parse = |text: &str| LocalPath::parse(text).map(Password::File);
             let field = value(node, "bad-path", parse, diagnostics);
             set_password(field, key, access, diagnostics);
         }
         "private-key-path" => {
-            access.private_key = value(node, "bad-path", KeyPath::parse, diagnostics);
+            access.private_key = value(node, "bad-path", LocalPath::parse, diagnostics);
         }
         _ => access.bastions = bastions(node, diagnostics),
     }
@@ -48,13 +48,13 @@ fn password(node: &Node, diagnostics: &mut Diagnostics) -> Field<Password> {
                     node.span,
                     "the password has more than one line",
                 )
-                .remedy("write it on one line, in quotes if need be"),
+                .remedy("write it on one line, in quotes if necessary"),
             );
             Field::Wrong
         }
         Some(text) => Field::Given(Spanned::new(Password::Text(Secret::new(text)), node.span)),
         None => {
-            expected("a single value", node, diagnostics);
+            report_expected("a single value", node, diagnostics);
             Field::Wrong
         }
     }
@@ -86,8 +86,8 @@ fn user(text: &str) -> Result<String, Mismatch> {
         Ok(text.to_owned())
     } else {
         Err(Mismatch::new(
-            "not the name of a user",
-            "write the login name alone, such as root",
+            "not a user name",
+            "write only the login name, such as root",
         ))
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn strictness(text: &str) -> Result<bool, Mismatch> {
         "strict" => Ok(true),
         "accept-new" => Ok(false),
         _ => Err(Mismatch::new(
-            "not a way to check host keys",
+            "not a host key checking mode",
             "use strict or accept-new",
         )),
     }
@@ -148,7 +148,7 @@ fn bastions(node: &Node, diagnostics: &mut Diagnostics) -> Field<Vec<Jump>> {
         }
         match value(item, "bad-bastion", Bastion::parse, diagnostics) {
             Field::Given(bastion) => all.push(bastion.value.into()),
-            Field::Absent => expected("a bastion", item, diagnostics),
+            Field::Absent => report_expected("a bastion", item, diagnostics),
             Field::Wrong => return Field::Wrong,
         }
     }
@@ -167,7 +167,7 @@ fn jump(node: &Node, diagnostics: &mut Diagnostics) -> Option<Jump> {
             "user" | "password" | "password-env" | "password-file" | "private-key-path" => {
                 self::key(key, node, &mut access, diagnostics);
             }
-            _ => unknown(key, &["<bastion>"], diagnostics),
+            _ => report_unknown(key, &["<bastion>"], diagnostics),
         }
     }
     if host.is_absent() {

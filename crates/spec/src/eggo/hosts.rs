@@ -3,11 +3,11 @@
 use super::{Reader, access};
 use crate::diagnostic::Diagnostic;
 use crate::draft::{Field, HostDraft, LoadBalancerDraft};
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{Arch, HostKey, Label, Name, Port, Taint, machine_address};
-use crate::walk::{boolean, list, mismatch, section, value, values};
+use crate::walk::{boolean, list, report_mismatch, section, value, values};
 
 impl Reader<'_> {
     pub(super) fn hosts(&mut self, node: &Node) -> Vec<HostDraft> {
@@ -29,7 +29,7 @@ impl Reader<'_> {
         };
         for (key, node) in entries {
             if !self.host_key(key, node, &mut host) {
-                unknown(key, &["<host>"], self.diagnostics);
+                report_unknown(key, &["<host>"], self.diagnostics);
             }
         }
         self.require_address(&host);
@@ -62,7 +62,7 @@ impl Reader<'_> {
             if key.text == "bind-port" {
                 balancer.bind_port = value(node, "bad-port", Port::parse, self.diagnostics);
             } else if !self.host_key(key, node, &mut balancer.host) {
-                unknown(key, &["<host>", "loadbalance"], self.diagnostics);
+                report_unknown(key, &["<host>", "loadbalance"], self.diagnostics);
             }
         }
         self.require_address(&balancer.host);
@@ -120,7 +120,7 @@ impl Reader<'_> {
         for (key, node) in entries {
             let text = node.text().unwrap_or_default();
             if node.items().is_some() || node.entries().is_some() {
-                crate::walk::expected("a single value", node, self.diagnostics);
+                crate::walk::report_expected("a single value", node, self.diagnostics);
                 continue;
             }
             match Label::new(&key.text, text) {
@@ -128,7 +128,7 @@ impl Reader<'_> {
                 Err(wrong) => {
                     let whole = format!("{}={text}", key.text);
                     let span = key.span.to(node.span);
-                    mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
+                    report_mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
                 }
             }
         }

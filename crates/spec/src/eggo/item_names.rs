@@ -18,13 +18,13 @@ pub(crate) fn url(text: &str) -> Result<String, Mismatch> {
         if !digits.is_some_and(is_sum) {
             return Err(Mismatch::new(
                 "not a checksum",
-                "write #sha256= and 64 hexadecimal digits, as sha256sum prints them",
+                "write #sha256= and 64 hexadecimal digits as printed by sha256sum",
             ));
         }
     } else if text.starts_with("http://") {
         return Err(Mismatch::new(
-            "fetched without encryption, so anybody on the way could change it",
-            "begin it with https://, or append #sha256= and its checksum, as sha256sum prints it",
+            "fetched without encryption, so it could be tampered with on the way",
+            "use https://, or append #sha256= and its checksum as printed by sha256sum",
         ));
     }
     let host = text
@@ -42,8 +42,8 @@ pub(crate) fn url(text: &str) -> Result<String, Mismatch> {
     match host {
         Some(host) if plain && !host.is_empty() && !host.starts_with('/') => Ok(text.to_owned()),
         _ => Err(Mismatch::new(
-            "not a URL we can fetch",
-            "begin it with https:// and write no spaces",
+            "not a URL that can be fetched",
+            "start it with https:// and write no spaces",
         )),
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn package(text: &str) -> Result<String, Mismatch> {
     } else {
         Err(Mismatch::new(
             "not the name of a package",
-            "write the package's name alone, without version, path or *",
+            "write only the package's name, without version, path or *",
         ))
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn repository_package(text: &str) -> Result<String, Mismatch> {
         return Ok(text.to_owned());
     }
     let remedy = if text.contains('=') {
-        "write the package's name alone; the version is what the repository has, or a file in the archive with type pkg"
+        "write only the package's name: the repository decides the version; for a specific one use a file in the archive with type pkg"
     } else {
         "write the name as the package manager knows it"
     };
@@ -88,7 +88,7 @@ pub(super) fn archive_file(text: &str) -> Result<String, Mismatch> {
     if outside || odd {
         return Err(Mismatch::new(
             "not a file in the archive",
-            "write its name as it is in the archive, without a path from /",
+            "write its path in the archive, without a leading /",
         ));
     }
     Ok(text.to_owned())

@@ -5,11 +5,11 @@ use super::item_names::{archive_file, is_url, package, repository_package, url};
 use crate::cluster::{Dialect, Item, ManifestSource, PackageList, Role, Schedule};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::source::{Span, Spanned};
 use crate::tree::Node;
 use crate::value::{AbsolutePath, GoDuration, Mismatch};
-use crate::walk::{mismatch, nearest, section, value, word};
+use crate::walk::{nearest, report_mismatch, section, value, word};
 
 /// How long a script may run unless said.
 const SCRIPT_TIMEOUT: GoDuration = GoDuration::seconds(30);
@@ -95,7 +95,7 @@ impl Reader<'_> {
                 }
                 "schedule" => entry.schedule = value(node, "bad-schedule", schedule, d),
                 "timeout" => entry.timeout = value(node, "bad-duration", GoDuration::parse, d),
-                _ => unknown(key, &["<item>"], d),
+                _ => report_unknown(key, &["<item>"], d),
             }
         }
         self.missing(node, &entry);
@@ -148,7 +148,7 @@ impl Reader<'_> {
                     return Ok(path);
                 }
                 Err(Mismatch::new(
-                    "not a directory that may be written to",
+                    "not an allowed destination",
                     format!(
                         "use one of these or a directory below: {}",
                         allowed.join(", ")
@@ -164,7 +164,7 @@ impl Reader<'_> {
         let placed = matches!(kind, Type::Bin | Type::File | Type::Dir | Type::Binary);
         let mut warn = |span: Option<Span>, what: &str, whose: &str| {
             if let Some(span) = span {
-                let message = format!("{what} means nothing here: only {whose} has one");
+                let message = format!("{what} has no effect here: only {whose} has one");
                 self.diagnostics
                     .push(Diagnostic::warning("unused-key", span, message).remedy("remove it"));
             }
@@ -190,7 +190,7 @@ impl Reader<'_> {
                 "move it to install.image",
             )),
             Type::Shell if !list.is_addition() => Some((
-                "scripts run as additions of a role only",
+                "scripts are supported only in the lists of additions",
                 "move it to install.addition.master, worker, etcd or loadbalance",
             )),
             _ => None,
@@ -218,7 +218,7 @@ impl Reader<'_> {
         let name = match checked {
             Ok(name) => name,
             Err(wrong) => {
-                mismatch(name, span, "bad-package-name", wrong, self.diagnostics);
+                report_mismatch(name, span, "bad-package-name", wrong, self.diagnostics);
                 return None;
             }
         };
@@ -237,7 +237,7 @@ impl Reader<'_> {
                     &entry.schedule,
                     whole,
                     "schedule",
-                    "say when the script runs: prejoin, postjoin, precleanup or postcleanup",
+                    "specify when the script runs: prejoin, postjoin, precleanup or postcleanup",
                 )?;
                 let timeout = entry.timeout.unwrap_or(SCRIPT_TIMEOUT);
                 Item::Shell {
@@ -257,7 +257,7 @@ impl Reader<'_> {
                         &entry.destination,
                         whole,
                         key,
-                        "say in which directory it shall be, such as /usr/bin",
+                        "specify its target directory, such as /usr/bin",
                     )?
                     .clone();
                 match kind {
@@ -295,7 +295,7 @@ fn package_type(text: &str) -> Result<Type, Mismatch> {
             Some(name) => format!("did you mean {name}?"),
             None => format!("use one of {}", names.join(", ")),
         };
-        Mismatch::new("not a type of package", remedy)
+        Mismatch::new("not a package type", remedy)
     })
 }
 
@@ -306,7 +306,7 @@ fn schedule(text: &str) -> Result<Schedule, Mismatch> {
         "precleanup" => Ok(Schedule::Precleanup),
         "postcleanup" => Ok(Schedule::Postcleanup),
         _ => Err(Mismatch::new(
-            "not a time to run a script",
+            "not a valid schedule",
             "use prejoin, postjoin, precleanup or postcleanup",
         )),
     }

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::diagnostic::{Diagnostic, Topic};
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Cidrs, DnsName, Mismatch, address};
 use crate::walk::{quoted, section, value, values, word};
@@ -19,7 +19,7 @@ impl Reader<'_> {
                 "dnsaddr" => self.draft.dns_address = value(node, "bad-address", address, d),
                 "gateway" => self.draft.service_gateway = value(node, "bad-address", address, d),
                 "dns" => self.dns(node),
-                _ => unknown(key, &["service"], d),
+                _ => report_unknown(key, &["service"], d),
             }
         }
     }
@@ -40,7 +40,7 @@ impl Reader<'_> {
                         self.draft.coredns_replicas = value(node, "bad-number", replicas, d);
                     }
                 }
-                _ => unknown(key, &["service.dns"], d),
+                _ => report_unknown(key, &["service.dns"], d),
             }
         }
     }
@@ -48,21 +48,21 @@ impl Reader<'_> {
     pub(super) fn network(&mut self, node: &Node) {
         for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
             let d = &mut *self.diagnostics;
-            d.about(match key.text.as_str() {
-                "plugin" | "pluginargs" | "plugin-args" => Topic::Making,
+            d.set_topic(match key.text.as_str() {
+                "plugin" | "pluginargs" | "plugin-args" => Topic::Deployment,
                 _ => Topic::Access,
             });
             match key.text.as_str() {
                 "podcidr" => self.draft.pod_cidrs = value(node, "bad-network", Cidrs::parse, d),
                 "plugin" => self.draft.network_plugin = value(node, "bad-plugin", plugin, d),
                 "pluginargs" | "plugin-args" => self.plugin_arguments(key, node),
-                _ => unknown(key, &["network"], d),
+                _ => report_unknown(key, &["network"], d),
             }
         }
     }
 
     fn plugin_arguments(&mut self, key: &Key, node: &Node) {
-        if !self.once("the list of the network plugin's arguments", key) {
+        if !self.given_once("the list of the network plugin's arguments", key) {
             return;
         }
         for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
@@ -71,7 +71,7 @@ impl Reader<'_> {
                     value(node, "bad-path", AbsolutePath::parse, self.diagnostics);
             } else {
                 let message = format!(
-                    "the network plugin's argument {} would have no effect: {MANIFEST} is the only one",
+                    "the network plugin's argument {} is not supported: only {MANIFEST} is",
                     quoted(&key.text)
                 );
                 self.diagnostics.push(
@@ -90,7 +90,7 @@ impl Reader<'_> {
                     self.draft.extra_names = values(node, "bad-name", DnsName::parse_wildcard, d);
                 }
                 "ips" => self.draft.extra_addresses = values(node, "bad-address", address, d),
-                _ => unknown(key, &["apiserver-cert-sans"], d),
+                _ => report_unknown(key, &["apiserver-cert-sans"], d),
             }
         }
     }
@@ -111,7 +111,7 @@ impl Reader<'_> {
                 "mode" => {
                     self.draft.kube_proxy_mode = value(node, "bad-mode", mode, self.diagnostics);
                 }
-                _ => unknown(key, &["kube-proxy"], self.diagnostics),
+                _ => report_unknown(key, &["kube-proxy"], self.diagnostics),
             }
         }
     }
@@ -122,7 +122,7 @@ fn in_pods(text: &str) -> Result<bool, Mismatch> {
         "pod" => Ok(true),
         "binary" => Ok(false),
         _ => Err(Mismatch::new(
-            "not a way to run CoreDNS",
+            "not a valid CoreDNS type",
             "write pod (in the cluster) or binary (as a service on the masters)",
         )),
     }
@@ -145,8 +145,8 @@ fn image_tag(text: &str) -> Result<String, Mismatch> {
         Ok(text.to_owned())
     } else {
         Err(Mismatch::new(
-            "not the version of an image",
-            "write the tag alone, such as 1.8.4",
+            "not an image tag",
+            "write only the tag, such as 1.8.4",
         ))
     }
 }
@@ -162,7 +162,7 @@ fn plugin(text: &str) -> Result<String, Mismatch> {
     } else {
         Err(Mismatch::new(
             "not the name of a network plugin",
-            "write its name alone, such as calico or flannel",
+            "write only its name, such as calico or flannel",
         ))
     }
 }

@@ -5,11 +5,11 @@ use super::item_names::archive_file;
 use crate::cluster::PackageList;
 use crate::diagnostic::Diagnostic;
 use crate::draft::{Field, ListDraft};
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{Arch, Mismatch};
-use crate::walk::{list, mismatch, section, value, word};
+use crate::walk::{list, report_mismatch, section, value, word};
 
 /// The lists of `install`, by their keys.
 const LISTS: [(&str, PackageList); 8] = [
@@ -58,11 +58,11 @@ impl Reader<'_> {
                 ("addition", _) => self.additions(node),
                 (_, Some((_, list))) => {
                     let classic = CLASSIC.iter().find(|(_, one, _)| one == list);
-                    if classic.is_none_or(|(_, _, what)| self.once(what, key)) {
+                    if classic.is_none_or(|(_, _, what)| self.given_once(what, key)) {
                         self.package_list(*list, node);
                     }
                 }
-                _ => unknown(key, &["install"], self.diagnostics),
+                _ => report_unknown(key, &["install"], self.diagnostics),
             }
         }
     }
@@ -71,7 +71,7 @@ impl Reader<'_> {
         for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
             match ADDITIONS.iter().find(|(name, _)| *name == key.text) {
                 Some((_, list)) => self.package_list(*list, node),
-                None => unknown(key, &["install.addition"], self.diagnostics),
+                None => report_unknown(key, &["install.addition"], self.diagnostics),
             }
         }
     }
@@ -85,11 +85,11 @@ impl Reader<'_> {
         for (key, node) in entries {
             match CLASSIC.iter().find(|(name, _, _)| *name == key.text) {
                 Some((_, list, what)) => {
-                    if self.once(what, key) {
+                    if self.given_once(what, key) {
                         self.package_list(*list, node);
                     }
                 }
-                None => unknown(key, &["packages"], self.diagnostics),
+                None => report_unknown(key, &["packages"], self.diagnostics),
             }
         }
     }
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     fn package_source(&mut self, key: &Key, node: &Node) {
-        if !self.once("the archive of packages", key) {
+        if !self.given_once("the archive of packages", key) {
             return;
         }
         self.draft.archives_section = Some(key.span);
@@ -113,7 +113,7 @@ impl Reader<'_> {
                 "type" => self.archive_type(node),
                 "dstpath" => self.draft.package_directory = self.destination(node),
                 "srcpath" => self.archives(node),
-                _ => unknown(key, &["install.package-source"], self.diagnostics),
+                _ => report_unknown(key, &["install.package-source"], self.diagnostics),
             }
         }
     }
@@ -123,7 +123,7 @@ impl Reader<'_> {
             match Arch::parse(&key.text) {
                 Ok(arch) => self.archive(arch, key, node),
                 Err(wrong) => {
-                    mismatch(&key.text, key.span, "bad-arch", wrong, self.diagnostics);
+                    report_mismatch(&key.text, key.span, "bad-arch", wrong, self.diagnostics);
                 }
             }
         }
@@ -155,7 +155,7 @@ impl Reader<'_> {
         let known = |text: &str| match text {
             "tar.gz" | "tgz" | "tar.zst" => Ok(()),
             _ => Err(Mismatch::new(
-                "not a type of archive we can read",
+                "not a supported archive type",
                 "pack it as tar.gz or tar.zst",
             )),
         };
@@ -163,7 +163,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn package_src(&mut self, key: &Key, node: &Node) {
-        if !self.once("the archive of packages", key) {
+        if !self.given_once("the archive of packages", key) {
             return;
         }
         self.draft.archives_section = Some(key.span);
@@ -172,7 +172,7 @@ impl Reader<'_> {
                 "type" => self.archive_type(node),
                 "armsrc" => self.archive(Arch::Arm64, key, node),
                 "x86src" => self.archive(Arch::Amd64, key, node),
-                _ => unknown(key, &["package-src"], self.diagnostics),
+                _ => report_unknown(key, &["package-src"], self.diagnostics),
             }
         }
     }
@@ -187,18 +187,18 @@ impl Reader<'_> {
                     "type" => {
                         let file = |text: &str| match text {
                             "file" => Ok(()),
-                            _ => Err(Mismatch::new("not a type of add-on", "write file")),
+                            _ => Err(Mismatch::new("not a valid addon type", "write file")),
                         };
                         let _ = value(node, "bad-addon-type", file, d);
                     }
                     "filename" => name = value(node, "bad-file-name", archive_file, d),
-                    _ => unknown(key, &["addons"], d),
+                    _ => report_unknown(key, &["addons"], d),
                 }
             }
             match name {
                 Field::Given(name) => self.draft.addons.push(name),
                 Field::Absent if entries.is_some() => self.diagnostics.push(
-                    Diagnostic::error("missing-key", item.span, "the add-on has no `filename`")
+                    Diagnostic::error("missing-key", item.span, "the addon has no `filename`")
                         .remedy("add the manifest's name below addons/ in the archive"),
                 ),
                 Field::Absent | Field::Wrong => {}

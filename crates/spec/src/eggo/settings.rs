@@ -4,13 +4,14 @@ use super::Reader;
 use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
-use crate::keys::unknown;
+use crate::keys::report_unknown;
 use crate::runtimes::{self, RuntimeKind};
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Mismatch, Port};
 use crate::walk::{
-    boolean, expected, list, mismatch, nearest, one_of, quoted, section, value, values, word,
+    boolean, list, nearest, one_of, quoted, report_expected, report_mismatch, section, value,
+    values, word,
 };
 
 impl Reader<'_> {
@@ -45,7 +46,7 @@ impl Reader<'_> {
                 let cni = |text: &str| match text.to_ascii_lowercase().as_str() {
                     "cni" => Ok(()),
                     _ => Err(Mismatch::new(
-                        "not supported as kind of network plugin",
+                        "not a supported kind of network plugin",
                         "write cni; the plugin itself is named in network.plugin",
                     )),
                 };
@@ -69,7 +70,7 @@ impl Reader<'_> {
                         self.draft.named_mirrors.push((name, mirror));
                     }
                 }
-                Err(wrong) => mismatch(&key.text, key.span, "bad-registry", wrong, d),
+                Err(wrong) => report_mismatch(&key.text, key.span, "bad-registry", wrong, d),
             }
         }
     }
@@ -86,7 +87,7 @@ impl Reader<'_> {
                 match key.text.as_str() {
                     "name" => name = value(node, "bad-component", component, self.diagnostics),
                     "extra-args" => arguments = Some(node),
-                    _ => unknown(key, &["config-extra-args"], self.diagnostics),
+                    _ => report_unknown(key, &["config-extra-args"], self.diagnostics),
                 }
             }
             match name {
@@ -97,7 +98,7 @@ impl Reader<'_> {
                         self.diagnostics.push(
                             Diagnostic::error("said-twice", name.span, message)
                                 .related(*first, "first here")
-                                .remedy("put all into one entry"),
+                                .remedy("merge them into one entry"),
                         );
                         continue;
                     }
@@ -155,7 +156,7 @@ impl Reader<'_> {
                 continue;
             }
             if node.items().is_some() || node.entries().is_some() {
-                expected("a single value", node, self.diagnostics);
+                report_expected("a single value", node, self.diagnostics);
                 continue;
             }
             let text = node.text().unwrap_or_default();
@@ -182,7 +183,7 @@ impl Reader<'_> {
             let role = match key.text.as_str() {
                 "master" => Role::Master,
                 "worker" | "node" => {
-                    if !self.once("the list of the workers' ports", key) {
+                    if !self.given_once("the list of the workers' ports", key) {
                         continue;
                     }
                     Role::Worker
@@ -190,7 +191,7 @@ impl Reader<'_> {
                 "etcd" => Role::Etcd,
                 "loadbalance" => Role::LoadBalancer,
                 _ => {
-                    unknown(key, &["open-ports"], self.diagnostics);
+                    report_unknown(key, &["open-ports"], self.diagnostics);
                     continue;
                 }
             };
@@ -211,7 +212,7 @@ impl Reader<'_> {
                 "protocol" => {
                     protocol = value(node, "bad-protocol", transport, self.diagnostics);
                 }
-                _ => unknown(key, &["open-ports[]"], self.diagnostics),
+                _ => report_unknown(key, &["open-ports[]"], self.diagnostics),
             }
         }
         match port {
@@ -237,7 +238,7 @@ impl Reader<'_> {
 fn runtime(text: &str) -> Result<&'static RuntimeKind, Mismatch> {
     RuntimeKind::called(text).ok_or_else(|| {
         Mismatch::new(
-            "not a container runtime we know",
+            "not a supported container runtime",
             format!("use {}", one_of(&runtimes::names())),
         )
     })
@@ -269,7 +270,7 @@ fn transport(text: &str) -> Result<Protocol, Mismatch> {
 fn socket(text: &str) -> Result<String, Mismatch> {
     let wrong = || {
         Mismatch::new(
-            "not the address of a socket",
+            "not a socket address",
             "write unix:// and an absolute path, such as unix:///run/containerd/containerd.sock",
         )
     };

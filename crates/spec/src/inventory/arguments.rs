@@ -8,7 +8,7 @@ use crate::draft::Field;
 use crate::source::{Span, Spanned};
 use crate::tree::Node;
 use crate::value::Mismatch;
-use crate::walk::{expected, mismatch, section, values, word};
+use crate::walk::{report_expected, report_mismatch, section, values, word};
 
 /// A variable, and the arguments that it is the value of; for etcd environment variables.
 const FLAGS: [(&str, &[(Component, &str)]); 21] = [
@@ -91,7 +91,7 @@ impl Reader<'_, '_> {
     /// Those with a variable of their own first, so that those given by name replace them.
     pub(super) fn arguments(&mut self) {
         for (name, flags) in FLAGS {
-            if let Field::Given(given) = self.of_cluster(&[name], "bad-argument", plain) {
+            if let Field::Given(given) = self.cluster_field(&[name], "bad-argument", plain) {
                 for (component, flag) in flags {
                     self.argument(*component, flag, given.span, given.value.clone());
                 }
@@ -116,14 +116,16 @@ impl Reader<'_, '_> {
                 Some(text) => text,
                 None if node.is_null() => "",
                 None => {
-                    expected("a single value", node, self.diagnostics);
+                    report_expected("a single value", node, self.diagnostics);
                     continue;
                 }
             };
             let whole = format!("--{}={text}", key.text.trim_start_matches('-'));
             match flag(&whole) {
                 Ok((name, value)) => self.argument(component, &name, key.span, value),
-                Err(wrong) => mismatch(&whole, key.span, "bad-argument", wrong, self.diagnostics),
+                Err(wrong) => {
+                    report_mismatch(&whole, key.span, "bad-argument", wrong, self.diagnostics);
+                }
             }
         }
     }

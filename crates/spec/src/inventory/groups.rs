@@ -6,7 +6,7 @@ use super::ranges;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
 use crate::tree::{Key, Node};
-use crate::walk::{mismatch, nearest, section};
+use crate::walk::{nearest, report_mismatch, section};
 
 /// No cluster is bigger.
 pub(super) const HOST_LIMIT: usize = 5000;
@@ -58,7 +58,7 @@ pub(super) struct Groups<'t> {
     pub(super) hosts: Vec<Host>,
     /// What stands with hosts; the hosts of a range share it.
     pub(super) host_vars: Vec<Vars<'t>>,
-    /// Something was refused, so what is missing cannot be judged.
+    /// A part could not be read, so missing groups and hosts are not reported.
     pub(super) incomplete: bool,
     group_index: HashMap<&'t str, usize>,
     host_index: HashMap<String, usize>,
@@ -200,7 +200,7 @@ impl<'t> Groups<'t> {
             Ok(names) => names,
             Err(wrong) => {
                 self.incomplete = true;
-                mismatch(pattern, span, "bad-range", wrong, diagnostics);
+                report_mismatch(pattern, span, "bad-range", wrong, diagnostics);
                 return;
             }
         };

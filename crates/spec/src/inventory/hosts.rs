@@ -12,10 +12,10 @@ use crate::draft::{AccessDraft, Field, HostDraft};
 use crate::source::{Span, Spanned};
 use crate::tree::{Kind, Node};
 use crate::value::{
-    Arch, Bastion, Host, HostKey, KeyPath, Label, Mismatch, Name, Port, Secret, Taint, is_login,
+    Arch, Bastion, Host, HostKey, Label, LocalPath, Mismatch, Name, Port, Secret, Taint, is_login,
     machine_address,
 };
-use crate::walk::{boolean, expected, mismatch, value, values};
+use crate::walk::{boolean, report_expected, report_mismatch, value, values};
 
 const ADDRESS: [&str; 2] = ["ansible_host", "ansible_ssh_host"];
 const PORT: [&str; 2] = ["ansible_port", "ansible_ssh_port"];
@@ -38,7 +38,7 @@ impl<'t> Reader<'_, 't> {
     pub(super) fn machines(&mut self, roles: &Roles) {
         self.draft.hosts_incomplete = roles.incomplete;
         // kubespray gives machines their names unless told not to.
-        self.draft.set_hostname = self.unsaid(true);
+        self.draft.set_hostname = self.default_field(true);
         let members: HashMap<usize, HostDraft> = roles
             .members()
             .into_iter()
@@ -61,11 +61,16 @@ impl<'t> Reader<'_, 't> {
         let mut draft = HostDraft {
             span,
             name: value(&name, "bad-name", Name::parse, self.diagnostics),
-            port: self.of_host(host, &PORT, "bad-port", Port::parse),
-            arch: self.of_host(host, &["hatchery_arch"], "bad-arch", Arch::parse),
+            port: self.host_field(host, &PORT, "bad-port", Port::parse),
+            arch: self.host_field(host, &["hatchery_arch"], "bad-arch", Arch::parse),
             access: self.access(host),
-            host_key: self.of_host(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse),
-            set_hostname: self.of_host(host, &["override_system_hostname"], "bad-boolean", boolean),
+            host_key: self.host_field(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse),
+            set_hostname: self.host_field(
+                host,
+                &["override_system_hostname"],
+                "bad-boolean",
+                boolean,
+            ),
             labels: self.labels(host),
             taints: self.taints(host),
             ..HostDraft::default()
@@ -87,13 +92,13 @@ impl<'t> Reader<'_, 't> {
 
     /// Where the other machines reach it, and where SSH does.
     fn addresses(&mut self, host: usize, name: &Node, draft: &mut HostDraft) {
-        let own = self.of_host(host, &["ip"], "bad-address", machine_address);
-        let access = self.of_host(host, &["access_ip"], "bad-address", machine_address);
+        let own = self.host_field(host, &["ip"], "bad-address", machine_address);
+        let access = self.host_field(host, &["access_ip"], "bad-address", machine_address);
         if let (Some(one), Some(two)) = (own.given(), access.given())
             && one.value != two.value
         {
             let message = format!(
-                "`access_ip` cannot be honoured: {} and {} would be two addresses of one machine",
+                "`access_ip` is not supported: {} and {} would be two addresses of one machine",
                 one.value, two.value
             );
             self.diagnostics.push(
@@ -102,7 +107,7 @@ impl<'t> Reader<'_, 't> {
                     .remedy("give in ip the address by which the other machines reach it, and remove access_ip"),
             );
         }
-        let said = self.of_host(host, &ADDRESS, "bad-address", Host::parse);
+        let said = self.host_field(host, &ADDRESS, "bad-address", Host::parse);
         // Without ansible_host the name in the inventory is where Ansible goes.
         let way = if said.is_absent() {
             value(name, "bad-name", Host::parse, self.diagnostics)
@@ -132,7 +137,7 @@ impl<'t> Reader<'_, 't> {
         match machine_address(&address.to_string()) {
             Ok(address) => Field::Given(Spanned::new(address, span)),
             Err(wrong) => {
-                mismatch(
+                report_mismatch(
                     &address.to_string(),
                     span,
                     "bad-address",
@@ -147,20 +152,24 @@ impl<'t> Reader<'_, 't> {
     fn access(&mut self, host: usize) -> AccessDraft {
         let (bastions, strict_host_keys) = self.way(host);
         let access = AccessDraft {
-            user: self.of_host(host, &USER, "bad-user", user),
+            user: self.host_field(host, &USER, "bad-user", user),
             password: self.password(host, &PASSWORD),
             sudo_password: self.password(host, &SUDO),
-            private_key: self.of_host(host, &KEY, "bad-path", KeyPath::parse),
+            private_key: self.host_field(host, &KEY, "bad-path", LocalPath::parse),
             bastions,
             strict_host_keys,
         };
         if let Field::Given(Spanned { value: false, span }) =
-            self.of_host(host, &["ansible_become"], "bad-boolean", boolean)
+            self.host_field(host, &["ansible_become"], "bad-boolean", boolean)
             && access.user.value().is_some_and(|user| user != "root")
         {
             self.diagnostics.push(
-                Diagnostic::error("unsupported", span, "`ansible_become` cannot be honoured: without root's rights nothing can be set up")
-                    .remedy("write true, and let the user use sudo; or log in as root"),
+                Diagnostic::error(
+                    "unsupported",
+                    span,
+                    "`ansible_become` cannot be false: root privileges are required",
+                )
+                .remedy("write true, and let the user use sudo; or log in as root"),
             );
         }
         access
@@ -168,33 +177,33 @@ impl<'t> Reader<'_, 't> {
 
     /// A password is any text, and never part of a message.
     fn password(&mut self, host: usize, names: &[&str]) -> Field<Password> {
-        let mut found = names.iter().map(|name| self.scope.of_host(host, name));
+        let mut found = names.iter().map(|name| self.scope.host_value(host, name));
         match found.find_map(|entry| entry.filter(|entry| !entry.node.is_null())) {
-            Some(entry) => self.password_of(host, entry),
+            Some(entry) => self.read_password(host, entry),
             None => Field::Absent,
         }
     }
 
     /// One that is not the machines': they may trust each other with it, but not the host on the way.
     fn bastion_password(&mut self, host: usize) -> Field<Password> {
-        let mut found = PASSWORD.iter().map(|name| self.scope.only_of(host, name));
+        let mut found = PASSWORD.iter().map(|name| self.scope.own_value(host, name));
         match found.find_map(|entry| entry.filter(|entry| !entry.node.is_null())) {
-            Some(entry) => self.password_of(host, entry),
+            Some(entry) => self.read_password(host, entry),
             None => Field::Absent,
         }
     }
 
-    fn password_of(&mut self, host: usize, entry: Entry<'t>) -> Field<Password> {
+    fn read_password(&mut self, host: usize, entry: Entry<'t>) -> Field<Password> {
         if let Some(password) = entry.node.text().and_then(template::password) {
             return Field::Given(Spanned::new(password, entry.node.span));
         }
-        let Ok(node) = self.rendered(entry, Some(host)) else {
+        let Ok(node) = self.render(entry, Some(host)) else {
             return Field::Wrong;
         };
         let span = node.span;
         let problem = match node.text() {
             None => {
-                expected("a single value", &node, self.diagnostics);
+                report_expected("a single value", &node, self.diagnostics);
                 return Field::Wrong;
             }
             Some("") => return Field::Absent,
@@ -204,12 +213,12 @@ impl<'t> Reader<'_, 't> {
             ),
             Some(text) if text.contains(['\n', '\r', '\0']) => (
                 "the password has more than one line",
-                "write it on one line, in quotes if need be",
+                "write it on one line, in quotes if necessary",
             ),
             Some(text) => {
                 if self.readable.contains(&span.file) {
                     self.diagnostics.push(
-                        Diagnostic::warning("readable-password", span, "a password stands in a file that others can read")
+                        Diagnostic::warning("readable-password", span, "the file contains a password and other users can read it")
                             .remedy("chmod 600 the file, or use ansible_ssh_private_key_file or {{ lookup('env', 'NAME') }}"),
                     );
                 }
@@ -226,7 +235,7 @@ impl<'t> Reader<'_, 't> {
         let mut way = Field::Absent;
         let mut strict = Field::Absent;
         for name in ARGUMENTS {
-            let found = self.of_host(host, &[name], "bad-ssh-arguments", jump::parse);
+            let found = self.host_field(host, &[name], "bad-ssh-arguments", jump::parse);
             let Field::Given(found) = found else {
                 way = way.or(if found.is_absent() {
                     Field::Absent
@@ -237,8 +246,14 @@ impl<'t> Reader<'_, 't> {
             };
             if found.value.unchecked {
                 self.diagnostics.push(
-                    Diagnostic::warning("host-keys-checked", found.span, "host keys are checked nevertheless")
-                        .remedy("remove StrictHostKeyChecking=no; a key that is not known is recorded at first use"),
+                    Diagnostic::warning(
+                        "host-keys-checked",
+                        found.span,
+                        "host keys are checked regardless",
+                    )
+                    .remedy(
+                        "remove StrictHostKeyChecking=no; an unknown key is recorded at first use",
+                    ),
                 );
             }
             if found.value.strict {
@@ -266,21 +281,22 @@ impl<'t> Reader<'_, 't> {
             );
             self.diagnostics.push(
                 Diagnostic::warning("second-bastion", second.span, message).remedy(
-                    "for a way through several hosts use ansible_ssh_common_args: -J first,second",
+                    "to connect through several hosts, use ansible_ssh_common_args: -J first,second",
                 ),
             );
         }
-        let said = self.of_host(host, &ADDRESS, "bad-address", Host::parse);
+        let said = self.host_field(host, &ADDRESS, "bad-address", Host::parse);
         let way = if said.is_absent() {
             value(&name, "bad-name", Host::parse, self.diagnostics)
         } else {
             said
         };
-        let port = self.of_host(host, &PORT, "bad-port", Port::parse);
-        let user = self.of_host(host, &USER, "bad-user", user);
+        let port = self.host_field(host, &PORT, "bad-port", Port::parse);
+        let user = self.host_field(host, &USER, "bad-user", user);
         let password = self.bastion_password(host);
-        let private_key = self.of_host(host, &KEY, "bad-path", KeyPath::parse);
-        let host_key = self.of_host(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse);
+        let private_key = self.host_field(host, &KEY, "bad-path", LocalPath::parse);
+        let host_key =
+            self.host_field(host, &["hatchery_host_key"], "bad-host-key", HostKey::parse);
         self.draft.access.bastions = match (way, &port, &user) {
             (
                 Field::Given(way),
@@ -315,17 +331,17 @@ impl<'t> Reader<'_, 't> {
     }
 
     fn labels(&mut self, host: usize) -> Field<Vec<Label>> {
-        let Some(entry) = self.scope.of_host(host, "node_labels") else {
+        let Some(entry) = self.scope.host_value(host, "node_labels") else {
             return Field::Absent;
         };
-        let Ok(node) = self.rendered(entry, Some(host)) else {
+        let Ok(node) = self.render(entry, Some(host)) else {
             return Field::Wrong;
         };
         if node.is_null() {
             return Field::Absent;
         }
         let Some(entries) = node.entries() else {
-            expected("a section with keys", &node, self.diagnostics);
+            report_expected("a section with keys", &node, self.diagnostics);
             return Field::Wrong;
         };
         let mut labels = Vec::new();
@@ -334,7 +350,7 @@ impl<'t> Reader<'_, 't> {
                 Some(text) => text,
                 None if node.is_null() => "",
                 None => {
-                    expected("a single value", node, self.diagnostics);
+                    report_expected("a single value", node, self.diagnostics);
                     continue;
                 }
             };
@@ -343,7 +359,7 @@ impl<'t> Reader<'_, 't> {
                 Err(wrong) => {
                     let whole = format!("{}={text}", key.text);
                     let span = key.span.to(node.span);
-                    mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
+                    report_mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
                 }
             }
         }
@@ -351,10 +367,10 @@ impl<'t> Reader<'_, 't> {
     }
 
     fn taints(&mut self, host: usize) -> Field<Vec<Taint>> {
-        let Some(entry) = self.scope.of_host(host, "node_taints") else {
+        let Some(entry) = self.scope.host_value(host, "node_taints") else {
             return Field::Absent;
         };
-        let Ok(node) = self.rendered(entry, Some(host)) else {
+        let Ok(node) = self.render(entry, Some(host)) else {
             return Field::Wrong;
         };
         if node.is_null() {
@@ -371,8 +387,8 @@ fn user(text: &str) -> Result<String, Mismatch> {
         Ok(text.to_owned())
     } else {
         Err(Mismatch::new(
-            "not the name of a user",
-            "write the login name alone, such as root",
+            "not a user name",
+            "write only the login name, such as root",
         ))
     }
 }

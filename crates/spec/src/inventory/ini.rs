@@ -26,7 +26,7 @@ pub(crate) fn refuse(input: Input<'_>, diagnostics: &mut Diagnostics) -> bool {
         Diagnostic::error(
             "ini-inventory",
             Span { file, start, end },
-            "this is an inventory in INI form; only YAML is read",
+            "this is an inventory in INI format; only YAML is supported",
         )
         .remedy("convert it with ansible-inventory -i FILE --list --yaml > hosts.yml"),
     );
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> Option<usize> {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         refuse(Input::private("f", text.as_bytes()), &mut all)
             .then(|| all.place(all.sorted()[0].span).unwrap().start.line)
     }

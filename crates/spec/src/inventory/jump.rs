@@ -38,7 +38,7 @@ const HARMLESS: [&str; 21] = [
     "userknownhostsfile",
 ];
 
-const EXPECTED: &str = "name the way as -o ProxyJump=user@host:port; say the rest with variables such as ansible_user, ansible_port and ansible_ssh_private_key_file";
+const EXPECTED: &str = "specify jump hosts as -o ProxyJump=user@host:port; use variables such as ansible_user, ansible_port and ansible_ssh_private_key_file for the rest";
 
 /// Reads arguments for ssh; what is not understood is refused, since without it the host may be
 /// out of reach, or another be reached.
@@ -71,7 +71,7 @@ pub(super) fn parse(text: &str) -> Result<Arguments, Mismatch> {
 }
 
 fn wrong() -> Mismatch {
-    Mismatch::new("not understood as arguments of ssh", EXPECTED)
+    Mismatch::new("not supported as arguments for ssh", EXPECTED)
 }
 
 fn option_of_ssh(option: &str, found: &mut Arguments) -> Result<(), Mismatch> {
@@ -106,12 +106,7 @@ fn command(text: &str) -> Result<Vec<Bastion>, Mismatch> {
     if text.eq_ignore_ascii_case("none") {
         return Ok(Vec::new());
     }
-    let wrong = || {
-        Mismatch::new(
-            "not a way through another host that is understood",
-            EXPECTED,
-        )
-    };
+    let wrong = || Mismatch::new("not a supported ProxyCommand", EXPECTED);
     let mut words = words(text)?.into_iter();
     let program = words.next().unwrap_or_default();
     if program.rsplit('/').next() != Some("ssh") {
@@ -181,7 +176,7 @@ fn words(text: &str) -> Result<Vec<String>, Mismatch> {
         }
     }
     if quote.is_some() {
-        return Err(Mismatch::new("a text whose quotes do not end", EXPECTED));
+        return Err(Mismatch::new("missing a closing quote", EXPECTED));
     }
     words.extend(word);
     Ok(words)

@@ -23,20 +23,20 @@ const PODS: [Network; 2] = [
     ("kube_pods_subnet", "10.233.64.0/18"),
     ("kube_pods_subnet_ipv6", "fd85:ee78:d8a6:8607::1:0/112"),
 ];
-/// kubespray gives DNS the third address of the Services' network.
+/// kubespray gives DNS the third address of the Service network.
 const DNS: u32 = 3;
 /// The part of the pods' IPv6 network that each node gets unless said.
 const NODE_PREFIX_IPV6: &str = "120";
 
 impl Reader<'_, '_> {
     pub(super) fn networks(&mut self) {
-        let flag = |field: Field<bool>, unsaid| field.unwrap_or(unsaid);
+        let flag = |field: Field<bool>, default| field.unwrap_or(default);
         let v4 = flag(
-            self.of_cluster(&["ipv4_stack"], "bad-boolean", boolean),
+            self.cluster_field(&["ipv4_stack"], "bad-boolean", boolean),
             true,
         );
-        let dual = self.of_cluster(&["enable_dual_stack_networks"], "bad-boolean", boolean);
-        let v6 = self.of_cluster(&["ipv6_stack"], "bad-boolean", boolean);
+        let dual = self.cluster_field(&["enable_dual_stack_networks"], "bad-boolean", boolean);
+        let v6 = self.cluster_field(&["ipv6_stack"], "bad-boolean", boolean);
         let v6 = flag(v6, false) || flag(dual, false) || !v4;
         self.draft.service_cidrs = self.pair(SERVICES, v4, v6);
         self.draft.pod_cidrs = self.pair(PODS, v4, v6);
@@ -74,23 +74,23 @@ impl Reader<'_, '_> {
             if dual && net.addr().is_ipv4() != four {
                 return Err(Mismatch::new(
                     "a network of the other family",
-                    "give the IPv4 network in the variable without _ipv6, the IPv6 network in that with it",
+                    "set the IPv4 network in the variable without _ipv6 and the IPv6 network in the one with it",
                 ));
             }
             Ok(net)
         };
-        let said = self.of_cluster(&[name], "bad-network", family);
+        let said = self.cluster_field(&[name], "bad-network", family);
         match cidr(usual) {
-            Ok(usual) => said.or(self.unsaid(usual)),
+            Ok(usual) => said.or(self.default_field(usual)),
             Err(_) => said,
         }
     }
 
-    /// The controller manager divides the pods' network among the nodes.
+    /// The controller manager divides the pod network among the nodes.
     fn node_prefixes(&mut self, v4: bool, v6: bool) {
-        let four = self.of_cluster(&["kube_network_node_prefix"], "bad-number", prefix);
-        let six = self.of_cluster(&["kube_network_node_prefix_ipv6"], "bad-number", prefix);
-        let six = six.or(self.unsaid(NODE_PREFIX_IPV6.to_owned()));
+        let four = self.cluster_field(&["kube_network_node_prefix"], "bad-number", prefix);
+        let six = self.cluster_field(&["kube_network_node_prefix_ipv6"], "bad-number", prefix);
+        let six = six.or(self.default_field(NODE_PREFIX_IPV6.to_owned()));
         let wanted = match (v4, v6) {
             (true, true) => vec![
                 ("--node-cidr-mask-size-ipv4", four),
@@ -108,21 +108,21 @@ impl Reader<'_, '_> {
 
     fn dns(&mut self) {
         let domain = ["dns_domain", "cluster_name"];
-        self.draft.dns_domain = self.of_cluster(&domain, "bad-name", DnsName::parse);
+        self.draft.dns_domain = self.cluster_field(&domain, "bad-name", DnsName::parse);
         self.draft.service_gateway =
-            self.of_cluster(&["kube_apiserver_ip"], "bad-address", address);
+            self.cluster_field(&["kube_apiserver_ip"], "bad-address", address);
         let usual = self.draft.service_cidrs.given().and_then(|cidrs| {
             let address = nth_address(cidrs.value.primary, DNS)?;
             Some(Field::Given(Spanned::new(address, cidrs.span)))
         });
-        let said = self.of_cluster(&["skydns_server"], "bad-address", address);
+        let said = self.cluster_field(&["skydns_server"], "bad-address", address);
         self.draft.dns_address = said.or(usual.unwrap_or_default());
         // kubespray knows no other way.
-        self.draft.coredns_in_pods = self.unsaid(true);
+        self.draft.coredns_in_pods = self.default_field(true);
         self.draft.coredns_version =
-            self.of_cluster(&["coredns_version"], "bad-image-version", version);
+            self.cluster_field(&["coredns_version"], "bad-image-version", version);
         let replicas = ["coredns_replicas", "dns_min_replicas"];
-        self.draft.coredns_replicas = self.of_cluster(&replicas, "bad-number", pods);
+        self.draft.coredns_replicas = self.cluster_field(&replicas, "bad-number", pods);
     }
 }
 
@@ -130,7 +130,7 @@ fn prefix(text: &str) -> Result<String, Mismatch> {
     match text.parse::<u8>() {
         Ok(1..=128) => Ok(text.to_owned()),
         _ => Err(Mismatch::new(
-            "not the length of a prefix",
+            "not a prefix length",
             "use a number, such as 24 for IPv4 and 120 for IPv6",
         )),
     }

@@ -6,16 +6,14 @@ use super::Reader;
 use super::groups::{Groups, Vars};
 use super::variables::{self, Treatment, VARIABLES};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::name_list::NameList;
 use crate::source::Span;
 use crate::tree::{Kind, Node};
 use crate::walk::boolean;
 
-/// So many variables are named in one sentence.
-const NAMED: usize = 8;
-
 /// One note for all that mean nothing here, and one for each that is not known.
-pub(super) fn tell(groups: &Groups<'_>, file: &Vars<'_>, diagnostics: &mut Diagnostics) {
-    let mut quiet: BTreeMap<&str, Span> = BTreeMap::new();
+pub(super) fn report(groups: &Groups<'_>, file: &Vars<'_>, diagnostics: &mut Diagnostics) {
+    let mut without_effect: BTreeMap<&str, Span> = BTreeMap::new();
     let mut unknown: BTreeMap<&str, BTreeSet<Span>> = BTreeMap::new();
     let all = groups.groups.iter().map(|group| &group.vars);
     for vars in all.chain(&groups.host_vars).chain([file]) {
@@ -29,15 +27,15 @@ pub(super) fn tell(groups: &Groups<'_>, file: &Vars<'_>, diagnostics: &mut Diagn
                     unknown.entry(name).or_default().insert(span);
                 }
                 Some(Treatment::NoEffect) => {
-                    let first = quiet.entry(name).or_insert(span);
+                    let first = without_effect.entry(name).or_insert(span);
                     *first = (*first).min(span);
                 }
                 Some(Treatment::Honoured(_) | Treatment::Only(_)) => {}
             }
         }
     }
-    tell_unknown(&unknown, diagnostics);
-    tell_quiet(&quiet, diagnostics);
+    report_unknown(&unknown, diagnostics);
+    report_without_effect(&without_effect, diagnostics);
 }
 
 /// Names behind which logins are kept, beside those that everyone's lines are cleaned of.
@@ -49,7 +47,7 @@ fn may_be_secret(name: &str) -> bool {
         && !name.ends_with("_file")
 }
 
-fn tell_unknown(unknown: &BTreeMap<&str, BTreeSet<Span>>, diagnostics: &mut Diagnostics) {
+fn report_unknown(unknown: &BTreeMap<&str, BTreeSet<Span>>, diagnostics: &mut Diagnostics) {
     for (name, places) in unknown {
         let Some(first) = places.first() else {
             continue;
@@ -60,31 +58,27 @@ fn tell_unknown(unknown: &BTreeMap<&str, BTreeSet<Span>>, diagnostics: &mut Diag
             2 => " (and in another place)".to_owned(),
             more => format!(" (and in {} other places)", more - 1),
         };
-        let message = format!("the variable `{shown}` is not known and has no effect{elsewhere}");
+        let message = format!("the variable `{shown}` is unknown and has no effect{elsewhere}");
         let remedy = match variables::near(name) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "remove it, or see that the cluster does not need it".to_owned(),
+            None => "remove it, or make sure that the cluster does not need it".to_owned(),
         };
         diagnostics.push(Diagnostic::warning("unknown-variable", *first, message).remedy(remedy));
     }
 }
 
-fn tell_quiet(quiet: &BTreeMap<&str, Span>, diagnostics: &mut Diagnostics) {
-    let Some(first) = quiet.values().min() else {
+fn report_without_effect(without_effect: &BTreeMap<&str, Span>, diagnostics: &mut Diagnostics) {
+    let Some(first) = without_effect.values().min() else {
         return;
     };
-    let names: Vec<&str> = quiet.keys().take(NAMED).copied().collect();
-    let more = match quiet.len() - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let names: Vec<&str> = without_effect.keys().copied().collect();
     let message = format!(
-        "variables that mean nothing to Hatchery: {}{more}",
-        names.join(", ")
+        "variables that have no effect in Hatchery: {}",
+        NameList(&names)
     );
     diagnostics.push(
         Diagnostic::warning("no-effect", *first, message)
-            .remedy("leave them if kubespray still needs them"),
+            .remedy("keep them if kubespray still needs them"),
     );
 }
 
@@ -95,13 +89,14 @@ impl Reader<'_, '_> {
             let Treatment::Only(values) = info.treatment else {
                 continue;
             };
-            for entry in self.scope.of_all(info.name) {
-                let Ok(node) = self.rendered(entry, None) else {
+            for entry in self.scope.all_values(info.name) {
+                let Ok(node) = self.render(entry, None) else {
                     continue;
                 };
                 if !is_one_of(&node, values) {
                     let reason = info.doc.trim_end_matches('.');
-                    let message = format!("`{}` cannot be honoured: {reason}", info.name);
+                    let message =
+                        format!("this value of `{}` is not supported: {reason}", info.name);
                     let remedy = match values {
                         [] => "remove the line".to_owned(),
                         [usual, ..] => format!("write {usual}, or remove the line"),

@@ -37,7 +37,7 @@ const EXPECTED: &str =
 fn too_many(limit: usize) -> Mismatch {
     Mismatch::new(
         format!("more than {limit} hosts"),
-        "see whether the end of the range is right, or divide the machines among several clusters",
+        "check the end of the range, or divide the machines among several clusters",
     )
 }
 
@@ -51,10 +51,7 @@ fn range(text: &str, limit: usize) -> Result<Vec<String>, Mismatch> {
     };
     let first = if first.is_empty() { "0" } else { first };
     if step == 0 {
-        return Err(Mismatch::new(
-            "a range that never ends",
-            "use a step of 1 or more",
-        ));
+        return Err(Mismatch::new("an endless range", "use a step of 1 or more"));
     }
     if let (Some(from), Some(to)) = (letter(first), letter(last)) {
         if from > to {
@@ -88,7 +85,7 @@ fn range(text: &str, limit: usize) -> Result<Vec<String>, Mismatch> {
 }
 
 fn backwards() -> Mismatch {
-    Mismatch::new("a range without a host", "write the smaller end first")
+    Mismatch::new("an empty range", "write the smaller end first")
 }
 
 fn number(text: &str) -> Option<u64> {

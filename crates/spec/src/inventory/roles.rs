@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::groups::Groups;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::name_list::NameList;
 use crate::source::Span;
 use crate::walk::nearest;
 
@@ -28,13 +29,13 @@ pub(super) struct Roles {
     pub(super) nodes: Vec<usize>,
     pub(super) etcd: Vec<usize>,
     pub(super) bastions: Vec<usize>,
-    /// Hosts are missing because of a mistake that was told.
+    /// Hosts are missing because of an error that was reported.
     pub(super) incomplete: bool,
 }
 
 impl Roles {
-    pub(super) fn of(groups: &Groups<'_>, diagnostics: &mut Diagnostics) -> Self {
-        warn_of_old_names(groups, diagnostics);
+    pub(super) fn from_groups(groups: &Groups<'_>, diagnostics: &mut Diagnostics) -> Self {
+        warn_about_old_names(groups, diagnostics);
         let mut roles = Self {
             control_plane: members(groups, CONTROL_PLANE),
             nodes: members(groups, NODE),
@@ -57,7 +58,7 @@ impl Roles {
                 ),
             );
         }
-        roles.warn_of_idle(groups, diagnostics);
+        roles.warn_about_idle(groups, diagnostics);
         roles
     }
 
@@ -81,7 +82,7 @@ impl Roles {
     }
 
     /// Hosts that no group with a meaning has.
-    fn warn_of_idle(&self, groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
+    fn warn_about_idle(&self, groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
         if self.incomplete {
             return;
         }
@@ -97,15 +98,8 @@ impl Roles {
         let Some(first) = idle.first() else {
             return;
         };
-        let shown: Vec<&str> = idle.iter().take(3).map(|host| host.name.as_str()).collect();
-        let more = match idle.len() - shown.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let message = format!(
-            "hosts without a role are left alone: {}{more}",
-            shown.join(", ")
-        );
+        let names: Vec<&str> = idle.iter().map(|host| host.name.as_str()).collect();
+        let message = format!("hosts without a role are left alone: {}", NameList(&names));
         diagnostics.push(
             Diagnostic::warning("host-without-role", first.span, message)
                 .remedy("list them under kube_control_plane, kube_node or etcd, or remove them"),
@@ -133,10 +127,10 @@ fn start(groups: &Groups<'_>) -> Span {
     })
 }
 
-fn warn_of_old_names(groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
+fn warn_about_old_names(groups: &Groups<'_>, diagnostics: &mut Diagnostics) {
     for (old, new) in OLD {
         if let Some(group) = groups.find(old) {
-            let message = format!("the group {old} is called {new} since kubespray 2.16");
+            let message = format!("the group {old} has been called {new} since kubespray 2.16");
             diagnostics.push(
                 Diagnostic::warning("old-group", group.span, message)
                     .remedy(format!("write {new}")),

@@ -15,11 +15,11 @@ const PAUSE_TAG: &str = "3.10";
 
 impl Reader<'_, '_> {
     pub(super) fn runtime(&mut self) {
-        let said = self.of_cluster(&["container_manager"], "unsupported", runtime);
+        let said = self.cluster_field(&["container_manager"], "unsupported", runtime);
         self.draft.runtime = match said {
             Field::Given(_) => said,
-            // What was refused is not to be judged as docker.
-            Field::Absent | Field::Wrong => self.unsaid(runtimes::INVENTORY_DEFAULT),
+            // An unsupported runtime is not checked as if it were docker.
+            Field::Absent | Field::Wrong => self.default_field(runtimes::INVENTORY_DEFAULT),
         };
         self.pause_image();
         // Each runtime has variables of its own; those of the other are without effect.
@@ -35,10 +35,10 @@ impl Reader<'_, '_> {
     }
 
     fn pause_image(&mut self) {
-        let repository = self.of_cluster(&["pod_infra_image_repo"], "bad-image", image_part);
-        let registry = self.of_cluster(&["kube_image_repo"], "bad-image", image_part);
+        let repository = self.cluster_field(&["pod_infra_image_repo"], "bad-image", image_part);
+        let registry = self.cluster_field(&["kube_image_repo"], "bad-image", image_part);
         let tags = ["pod_infra_image_tag", "pod_infra_version"];
-        let tag = self.of_cluster(&tags, "bad-image", image_part);
+        let tag = self.cluster_field(&tags, "bad-image", image_part);
         let wrong = [&repository, &registry, &tag].contains(&&Field::Wrong);
         let from = registry.unwrap_or(PAUSE_REPOSITORY.to_owned());
         let name = repository.unwrap_or(format!("{from}/pause"));
@@ -75,7 +75,7 @@ impl Reader<'_, '_> {
                 if prefix.is_absent() {
                     self.diagnostics.push(
                         Diagnostic::error("missing-key", item.span, "the entry has no `prefix`")
-                            .remedy("add the registry that the mirrors stand in for, such as prefix: docker.io"),
+                            .remedy("add the registry that the mirrors are for, such as prefix: docker.io"),
                     );
                 }
                 continue;
@@ -131,7 +131,7 @@ fn bare(registry: &str) -> &str {
 fn runtime(text: &str) -> Result<&'static RuntimeKind, Mismatch> {
     RuntimeKind::called_in_inventory(text).ok_or_else(|| {
         Mismatch::new(
-            "not a container runtime that can be had",
+            "not a supported container runtime",
             format!("use {}", one_of(&runtimes::names_in_kubespray())),
         )
     })

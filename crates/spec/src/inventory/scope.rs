@@ -52,25 +52,25 @@ impl<'g, 't> Scope<'g, 't> {
     }
 
     /// The value that a host sees.
-    pub(super) fn of_host(&self, host: usize, name: &str) -> Option<Entry<'t>> {
+    pub(super) fn host_value(&self, host: usize, name: &str) -> Option<Entry<'t>> {
         let found = self.file.get(name).copied();
-        let found = found.or_else(|| self.in_entry_of(host, name));
+        let found = found.or_else(|| self.entry_value(host, name));
         found.or_else(|| self.inherited[host].get(name).copied())
     }
 
     /// The value that this host sees and no other host of the cluster: its own, or that of a group of its own.
-    pub(super) fn only_of(&self, host: usize, name: &str) -> Option<Entry<'t>> {
+    pub(super) fn own_value(&self, host: usize, name: &str) -> Option<Entry<'t>> {
         let others = || self.members.iter().filter(|member| **member != host);
-        self.in_entry_of(host, name).or_else(|| {
-            let seen = self.of_host(host, name)?;
+        self.entry_value(host, name).or_else(|| {
+            let seen = self.host_value(host, name)?;
             let is_same = |other: Entry<'t>| std::ptr::eq(other.node, seen.node);
-            let mut shared = others().filter_map(|other| self.of_host(*other, name));
+            let mut shared = others().filter_map(|other| self.host_value(*other, name));
             (!shared.any(is_same)).then_some(seen)
         })
     }
 
     /// The value that stands in the host's own entry.
-    fn in_entry_of(&self, host: usize, name: &str) -> Option<Entry<'t>> {
+    fn entry_value(&self, host: usize, name: &str) -> Option<Entry<'t>> {
         let mut places = self.groups.hosts[host].vars.iter().rev();
         places
             .find_map(|place| self.groups.host_vars[*place].get(name))
@@ -78,7 +78,7 @@ impl<'g, 't> Scope<'g, 't> {
     }
 
     /// The value that the cluster's hosts see; they must agree.
-    pub(super) fn of_cluster(
+    pub(super) fn cluster_value(
         &self,
         name: &str,
         diagnostics: &mut Diagnostics,
@@ -89,7 +89,7 @@ impl<'g, 't> Scope<'g, 't> {
         let mut seen = self
             .members
             .iter()
-            .filter_map(|host| self.of_host(*host, name));
+            .filter_map(|host| self.host_value(*host, name));
         let first = seen.next()?;
         let other =
             seen.find(|one| !std::ptr::eq(one.node, first.node) && !same(one.node, first.node));
@@ -107,23 +107,23 @@ impl<'g, 't> Scope<'g, 't> {
     }
 
     /// The value that the first of the cluster's hosts to have one sees, others aside.
-    pub(super) fn of_any(&self, name: &str) -> Option<Entry<'t>> {
+    pub(super) fn any_value(&self, name: &str) -> Option<Entry<'t>> {
         let mut seen = self
             .members
             .iter()
-            .filter_map(|host| self.of_host(*host, name));
+            .filter_map(|host| self.host_value(*host, name));
         self.file.get(name).copied().or_else(|| seen.next())
     }
 }
 
 impl<'t> Scope<'_, 't> {
     /// Every value that one of the cluster's hosts sees, each once.
-    pub(super) fn of_all(&self, name: &str) -> Vec<Entry<'t>> {
+    pub(super) fn all_values(&self, name: &str) -> Vec<Entry<'t>> {
         let mut seen = BTreeSet::new();
         let values = self
             .members
             .iter()
-            .filter_map(|host| self.of_host(*host, name));
+            .filter_map(|host| self.host_value(*host, name));
         let beside = self.file.get(name).copied();
         let values = beside.into_iter().chain(values);
         values.filter(|entry| seen.insert(entry.key.span)).collect()

@@ -22,13 +22,13 @@ impl Reader<'_, '_> {
     /// Inventories need no name for the cluster, but a state directory does.
     pub(super) fn id(&mut self, given: Option<&Name>) {
         if let Some(name) = given {
-            self.draft.id = self.unsaid(name.clone());
+            self.draft.id = self.default_field(name.clone());
             return;
         }
-        let own = self.of_cluster(&["hatchery_cluster_id"], "bad-name", Name::parse);
-        let by_domain = match self.scope.of_any("cluster_name") {
+        let own = self.cluster_field(&["hatchery_cluster_id"], "bad-name", Name::parse);
+        let by_domain = match self.scope.any_value("cluster_name") {
             Some(entry) if own.is_absent() && entry.node.text() != Some(USUAL_DOMAIN) => {
-                self.of_cluster(&["cluster_name"], "bad-name", Name::parse)
+                self.cluster_field(&["cluster_name"], "bad-name", Name::parse)
             }
             _ => Field::Absent,
         };
@@ -37,10 +37,12 @@ impl Reader<'_, '_> {
             self.draft.id = Field::Wrong;
             let said = self
                 .scope
-                .of_any("cluster_name")
+                .any_value("cluster_name")
                 .map(|entry| entry.node.span);
             let message = match said {
-                Some(_) => "the cluster has no name of its own: cluster.local is every cluster's",
+                Some(_) => {
+                    "the cluster has no unique name: cluster.local is the default of every cluster"
+                }
                 None => "the cluster has no name",
             };
             self.diagnostics.push(
@@ -52,24 +54,25 @@ impl Reader<'_, '_> {
 
     pub(super) fn settings(&mut self) {
         self.draft.kubernetes_version =
-            self.of_cluster(&["kube_version"], "bad-version", Version::parse);
-        self.draft.kube_proxy_mode = self.of_cluster(&["kube_proxy_mode"], "bad-mode", proxy_mode);
-        self.draft.kubelet_serving = self.of_cluster(
+            self.cluster_field(&["kube_version"], "bad-version", Version::parse);
+        self.draft.kube_proxy_mode =
+            self.cluster_field(&["kube_proxy_mode"], "bad-mode", proxy_mode);
+        self.draft.kubelet_serving = self.cluster_field(
             &["kubelet_rotate_server_certificates"],
             "bad-boolean",
             boolean,
         );
         let existing = ["hatchery_allow_existing_runtime"];
-        self.draft.allow_existing_runtime = self.of_cluster(&existing, "bad-boolean", boolean);
+        self.draft.allow_existing_runtime = self.cluster_field(&existing, "bad-boolean", boolean);
         let timeout = ["kube_apiserver_request_timeout"];
-        self.draft.api_timeout = self.of_cluster(&timeout, "bad-duration", GoDuration::parse);
+        self.draft.api_timeout = self.cluster_field(&timeout, "bad-duration", GoDuration::parse);
         self.plugin();
         self.certificate_names();
     }
 
     fn plugin(&mut self) {
-        let manifest = self.of_cluster(&["hatchery_network_manifest"], "bad-manifest", manifest);
-        let said = self.of_cluster(&["kube_network_plugin"], "bad-plugin", plugin);
+        let manifest = self.cluster_field(&["hatchery_network_manifest"], "bad-manifest", manifest);
+        let said = self.cluster_field(&["kube_network_plugin"], "bad-plugin", plugin);
         match said {
             Field::Wrong => {}
             Field::Absent => {
@@ -78,7 +81,7 @@ impl Reader<'_, '_> {
                     Diagnostic::warning("network-plugin", self.draft.file, format!("no network plugin is named: {usual} is used, where kubespray would use calico"))
                         .remedy(format!("set kube_network_plugin: {usual}, or calico together with hatchery_network_manifest")),
                 );
-                self.draft.network_plugin = self.unsaid(usual.to_owned());
+                self.draft.network_plugin = self.default_field(usual.to_owned());
             }
             Field::Given(plugin) if NO_PLUGIN.contains(&plugin.value.as_str()) => {}
             Field::Given(plugin) => {
@@ -133,7 +136,7 @@ impl Reader<'_, '_> {
                         format!("`loadbalancer_apiserver` has no key `{}`", shown(&key.text));
                     self.diagnostics.push(
                         Diagnostic::error("unknown-key", key.span, message)
-                            .remedy("known here: address, port"),
+                            .remedy("valid keys: address, port"),
                     );
                 }
             }
@@ -166,7 +169,7 @@ impl Reader<'_, '_> {
 
     fn certificate_names(&mut self) {
         let domain = ["apiserver_loadbalancer_domain_name"];
-        if let Field::Given(name) = self.of_cluster(&domain, "bad-name", DnsName::parse) {
+        if let Field::Given(name) = self.cluster_field(&domain, "bad-name", DnsName::parse) {
             self.draft.extra_names.push(name);
         }
         let Ok(Some(node)) = self.node("supplementary_addresses_in_ssl_keys") else {
@@ -207,7 +210,7 @@ fn plugin(text: &str) -> Result<String, Mismatch> {
     } else {
         Err(Mismatch::new(
             "not the name of a network plugin",
-            "write its name alone, such as flannel or calico",
+            "write only its name, such as flannel or calico",
         ))
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::cluster::Password;
 use crate::source::Span;
 use crate::tree::{Kind, Node};
-use crate::value::{KeyPath, cidr, nth_address};
+use crate::value::{LocalPath, cidr, nth_address};
 
 /// References that lead to each other are not followed for ever.
 const DEPTH: usize = 8;
@@ -53,7 +53,7 @@ pub(super) fn password(text: &str) -> Option<Password> {
                 && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
             valid.then(|| Password::Environment(name.to_owned()))
         }
-        "file" => KeyPath::parse(name).ok().map(Password::File),
+        "file" => LocalPath::parse(name).ok().map(Password::File),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Every variable that is known, and what becomes of it. Reading, warnings, the documentation and
+//! Every known variable and its treatment. Reading, warnings, the documentation and
 //! the tests go by this table.
 
 mod table;
@@ -10,25 +10,25 @@ pub use table::VARIABLES;
 
 use crate::walk::nearest;
 
-/// What becomes of a variable.
+/// How a variable is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// It takes effect, at this place of the serialised cluster (a JSON pointer); `!` for a value
     /// that is only compared with others.
     Honoured(&'static str),
-    /// Only these values can be had; the first is what holds without it. Nothing and an empty
+    /// Only these values are supported; the first is the default. Nothing and an empty
     /// list are always accepted.
     Only(&'static [&'static str]),
-    /// It means nothing here, and does no harm.
+    /// It has no effect.
     NoEffect,
 }
 
-/// What is known of a variable.
+/// A variable of kubespray or Ansible.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableInfo {
     /// The variable; a `*` at the beginning or end stands for anything.
     pub name: &'static str,
-    /// What becomes of it.
+    /// How it is treated.
     pub treatment: Treatment,
     /// What it means, or why it is refused.
     pub doc: &'static str,

@@ -1,4 +1,4 @@
-//! flannel, which comes with Hatchery.
+//! flannel, whose manifest Hatchery has.
 
 use super::NetworkPluginKind;
 

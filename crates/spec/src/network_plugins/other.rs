@@ -1,4 +1,4 @@
-//! Any other plugin: one that brings a manifest and asks nothing else of us.
+//! Any other plugin, which needs nothing but the user's manifest.
 
 use super::NetworkPluginKind;
 

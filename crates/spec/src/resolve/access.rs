@@ -38,7 +38,7 @@ pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics)
                     span,
                     "this is the manual's example password",
                 )
-                .remedy("change it on the machines; anyone who read the manual can log in"),
+                .remedy("change it on the machines; anyone who has read the manual can log in"),
             );
         }
         readable.get_or_insert(span);
@@ -48,7 +48,7 @@ pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics)
             Diagnostic::warning(
                 "readable-password",
                 span,
-                "a password stands in a file that others can read",
+                "the file contains a password and other users can read it",
             )
             .remedy("chmod 600 the file, or use password-env, password-file or private-key-path"),
         );

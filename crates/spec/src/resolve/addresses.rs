@@ -70,7 +70,9 @@ fn check_service_size(draft: &Draft, services: Cidrs, diagnostics: &mut Diagnost
         let (message, remedy) = if free > 20 {
             let longest = net.max_prefix_len() - 20;
             (
-                format!("{net} is too big: the API server takes at most 2^20 Services"),
+                format!(
+                    "{net} is too large: the API server supports at most 2^20 Service addresses"
+                ),
                 format!("use a prefix of /{longest} or longer"),
             )
         } else if free < 4 {
@@ -92,14 +94,14 @@ fn check_gateway(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnosti
     };
     if given.value != first {
         let message = format!(
-            "the gateway {} is not the first address of the Services' network {}",
+            "the gateway {} is not the first address of the Service network {}",
             given.value, networks.services.primary
         );
         diagnostics.push(
             Diagnostic::error("wrong-gateway", given.span, message)
                 .related_to(draft.service_cidrs.span(), "the network")
                 .remedy(format!(
-                    "write {first}, or remove the line: it follows from the network"
+                    "write {first}, or remove the line: it is derived from the network"
                 )),
         );
     }
@@ -121,7 +123,7 @@ fn dns(
             (two, one)
         };
         let message = format!(
-            "DNS cannot have both addresses, {} and {}",
+            "two different DNS addresses are given, {} and {}",
             early.value, late.value
         );
         diagnostics.push(
@@ -140,11 +142,11 @@ fn dns(
     }
     let services = networks.services;
     let suggestion = nth_address(services.primary, 10).map_or_else(String::new, |tenth| {
-        format!("write {tenth}, or remove the line: it follows from the network")
+        format!("write {tenth}, or remove the line: it is derived from the network")
     });
     let problem = match services.iter().find(|net| net.contains(&given.value)) {
         None => format!(
-            "the DNS address {} is outside the Services' network {services}",
+            "the DNS address {} is outside the Service network {services}",
             given.value
         ),
         Some(_) if Some(given.value) == networks.gateway => format!(
@@ -167,7 +169,7 @@ fn dns(
     None
 }
 
-/// Every node gets a part of the pods' network.
+/// Every node gets a part of the pod network.
 fn check_pod_size(draft: &Draft, fleet: &Fleet, pods: Cidrs, diagnostics: &mut Diagnostics) {
     let span = draft.pod_cidrs.span().unwrap_or(draft.file);
     let nodes = fleet.workers.len();
@@ -177,7 +179,7 @@ fn check_pod_size(draft: &Draft, fleet: &Fleet, pods: Cidrs, diagnostics: &mut D
             let message = format!("{net} is too small: each node gets a /{mask} of it");
             diagnostics.push(
                 Diagnostic::error("pod-network-size", span, message)
-                    .related_to(said, "said here")
+                    .related_to(said, "set here")
                     .remedy(format!(
                         "use a prefix of /{} or shorter",
                         mask.saturating_sub(8)
@@ -186,10 +188,10 @@ fn check_pod_size(draft: &Draft, fleet: &Fleet, pods: Cidrs, diagnostics: &mut D
             continue;
         };
         if bits > 16 {
-            let message = format!("{net} is too big to be divided into parts of /{mask}");
+            let message = format!("{net} is too large to be divided into parts of /{mask}");
             diagnostics.push(
                 Diagnostic::error("pod-network-size", span, message)
-                    .related_to(said, "said here")
+                    .related_to(said, "set here")
                     .remedy(format!("use a prefix of /{} or longer", mask - 16)),
             );
         } else if nodes > 1 << bits {
@@ -199,7 +201,7 @@ fn check_pod_size(draft: &Draft, fleet: &Fleet, pods: Cidrs, diagnostics: &mut D
             );
             diagnostics.push(
                 Diagnostic::error("pod-network-size", span, message)
-                    .related_to(said, "said here")
+                    .related_to(said, "set here")
                     .remedy("use a shorter prefix, such as 10.244.0.0/16 for 256 nodes or 10.240.0.0/12 for 4096"),
             );
         }
@@ -232,12 +234,12 @@ fn check_overlap(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnosti
             let (service_span, pod_span) = (draft.service_cidrs.span(), draft.pod_cidrs.span());
             let span = pod_span.or(service_span).unwrap_or(draft.file);
             let message =
-                format!("the pods' network {pod} and the Services' network {service} overlap");
+                format!("the pod network {pod} and the Service network {service} overlap");
             let mut diagnostic = Diagnostic::error("network-overlap", span, message).remedy(
                 "use two networks that share no address, such as 10.244.0.0/16 and 10.32.0.0/16",
             );
             if pod_span.is_some() {
-                diagnostic = diagnostic.related_to(service_span, "the Services' network");
+                diagnostic = diagnostic.related_to(service_span, "the Service network");
             }
             diagnostics.push(diagnostic);
         }
@@ -263,7 +265,7 @@ fn check_families(
         .unwrap_or(draft.file);
     if services != is_v4(networks.pods.primary) {
         let message = format!(
-            "the Services' network is {} first and the pods' {} first",
+            "the Service network is {} first, but the pod network is {} first",
             family(services),
             family(!services)
         );
@@ -274,7 +276,7 @@ fn check_families(
                         .service_cidrs
                         .span()
                         .filter(|_| draft.pod_cidrs.span().is_some()),
-                    "the Services' network",
+                    "the Service network",
                 )
                 .remedy("use networks of the same family, in the same order"),
         );
@@ -292,7 +294,7 @@ fn check_families(
                     .service_cidrs
                     .span()
                     .filter(|_| draft.pod_cidrs.span().is_some()),
-                "the Services' networks",
+                "the Service networks",
             )
             .remedy("give network.podcidr an IPv4 and an IPv6 network too"),
         );
@@ -303,15 +305,15 @@ fn check_families(
         .find(|merged| merged.address.value.is_ipv4() != services);
     if let Some(merged) = stranger {
         let message = format!(
-            "{} is {}, but the Services' network is {}",
+            "{} is {}, but the Service network is {}",
             merged.address.value,
             family(!services),
             family(services)
         );
         diagnostics.push(
             Diagnostic::error("network-family", merged.address.span, message)
-                .related_to(draft.service_cidrs.span(), "the Services' network")
-                .remedy("use machines' addresses and networks of the same family"),
+                .related_to(draft.service_cidrs.span(), "the Service network")
+                .remedy("use addresses and networks of the same family"),
         );
     }
 }
@@ -323,19 +325,19 @@ fn check_machines(
     diagnostics: &mut Diagnostics,
 ) {
     let kinds = [
-        ("pods'", networks.pods, draft.pod_cidrs.span()),
-        ("Services'", networks.services, draft.service_cidrs.span()),
+        ("pod", networks.pods, draft.pod_cidrs.span()),
+        ("Service", networks.services, draft.service_cidrs.span()),
     ];
     for merged in &fleet.all {
         let address = merged.address.value;
-        for (whose, cidrs, span) in kinds {
+        for (kind, cidrs, span) in kinds {
             if let Some(net) = cidrs.iter().find(|net| net.contains(&address)) {
                 let message =
-                    format!("the machine's address {address} is in the {whose} network {net}");
+                    format!("the machine's address {address} is within the {kind} network {net}");
                 diagnostics.push(
                     Diagnostic::error("address-in-network", merged.address.span, message)
                         .related_to(span, "the network")
-                        .remedy("use a network that no machine is in"),
+                        .remedy("use a network that contains no machine"),
                 );
             }
         }

@@ -15,10 +15,10 @@ pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics)
         return;
     }
     let packed: HashSet<Arch> = draft.archives.iter().map(|(arch, _)| arch.value).collect();
-    let mut told: HashSet<Arch> = HashSet::new();
+    let mut reported: HashSet<Arch> = HashSet::new();
     for merged in &fleet.all {
         let arch = merged.arch();
-        if packed.contains(&arch) || !told.insert(arch) {
+        if packed.contains(&arch) || !reported.insert(arch) {
             continue;
         }
         let span = merged.host.arch.span().unwrap_or(merged.address.span);

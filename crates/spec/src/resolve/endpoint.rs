@@ -47,7 +47,7 @@ fn compare(
     diagnostics: &mut Diagnostics,
 ) {
     let balanced = draft.load_balancer.is_some();
-    let remedy = format!("write {usual}, or remove the line: it follows from the machines");
+    let remedy = format!("write {usual}, or remove the line: it is derived from the machines");
     let error =
         |message: String| Diagnostic::error("endpoint", given.span, message).remedy(remedy.clone());
     let Endpoint { host, port } = &given.value;
@@ -86,9 +86,9 @@ fn compare(
             ))
         }
         (Host::Address(address), None) => {
-            let message = format!("no machine of this file has the endpoint's address {address}");
+            let message = format!("no machine in this file has the endpoint's address {address}");
             Diagnostic::warning("endpoint", given.span, message)
-                .remedy(format!("see that your own load balancer forwards it to the masters' port 6443; without one write {usual}"))
+                .remedy(format!("make sure that your own load balancer forwards it to port 6443 of the masters; without one, write {usual}"))
         }
         (Host::Address(_), Some(_)) => return,
     };

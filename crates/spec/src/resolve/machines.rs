@@ -7,6 +7,7 @@ use super::RelatedTo;
 use crate::cluster::{Access, Dialect, LoadBalancerIndex, Machine, MachineIndex, Role};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::{Draft, Field, HostDraft};
+use crate::name_list::NameList;
 use crate::source::Spanned;
 use crate::value::{Arch, Host, Name, Port};
 
@@ -49,10 +50,10 @@ pub(super) fn merge(draft: &Draft, diagnostics: &mut Diagnostics) -> Fleet {
         });
         let machine = &mut fleet.all[index];
         if !machine.roles.insert(role) {
-            twice_in_one_list(role, address, machine, diagnostics);
+            report_duplicate_host(role, address, machine, diagnostics);
             continue;
         }
-        machine.take(host, diagnostics);
+        machine.merge(host, diagnostics);
         let index = MachineIndex(index);
         match role {
             Role::Master => fleet.masters.push(index),
@@ -71,7 +72,7 @@ pub(super) fn merge(draft: &Draft, diagnostics: &mut Diagnostics) -> Fleet {
     fleet
 }
 
-fn twice_in_one_list(
+fn report_duplicate_host(
     role: Role,
     address: &Spanned<IpAddr>,
     first: &Merged,
@@ -88,38 +89,38 @@ fn twice_in_one_list(
 
 impl Merged {
     /// Adds what another entry says of the same machine; both must agree.
-    fn take(&mut self, other: &HostDraft, diagnostics: &mut Diagnostics) {
+    fn merge(&mut self, other: &HostDraft, diagnostics: &mut Diagnostics) {
         let address = self.address.value;
         let host = &mut self.host;
         let mut agree = Agreement {
             address,
             diagnostics,
         };
-        agree.on("name", &mut host.name, &other.name);
-        agree.on("SSH host", &mut host.ssh_host, &other.ssh_host);
-        agree.on("port", &mut host.port, &other.port);
-        agree.on("arch", &mut host.arch, &other.arch);
-        agree.on("user", &mut host.access.user, &other.access.user);
-        agree.on(
+        agree.field("name", &mut host.name, &other.name);
+        agree.field("SSH host", &mut host.ssh_host, &other.ssh_host);
+        agree.field("port", &mut host.port, &other.port);
+        agree.field("arch", &mut host.arch, &other.arch);
+        agree.field("user", &mut host.access.user, &other.access.user);
+        agree.field(
             "password",
             &mut host.access.password,
             &other.access.password,
         );
-        agree.on(
+        agree.field(
             "sudo password",
             &mut host.access.sudo_password,
             &other.access.sudo_password,
         );
-        agree.on(
+        agree.field(
             "private key",
             &mut host.access.private_key,
             &other.access.private_key,
         );
-        agree.on("bastion", &mut host.access.bastions, &other.access.bastions);
-        agree.on("host key", &mut host.host_key, &other.host_key);
-        agree.on("set-hostname", &mut host.set_hostname, &other.set_hostname);
-        agree.on("labels", &mut host.labels, &other.labels);
-        agree.on("taints", &mut host.taints, &other.taints);
+        agree.field("bastion", &mut host.access.bastions, &other.access.bastions);
+        agree.field("host key", &mut host.host_key, &other.host_key);
+        agree.field("set-hostname", &mut host.set_hostname, &other.set_hostname);
+        agree.field("labels", &mut host.labels, &other.labels);
+        agree.field("taints", &mut host.taints, &other.taints);
     }
 
     pub(super) fn arch(&self) -> Arch {
@@ -137,18 +138,18 @@ struct Agreement<'a> {
 }
 
 impl Agreement<'_> {
-    fn on<T: Clone + PartialEq>(&mut self, what: &str, first: &mut Field<T>, other: &Field<T>) {
+    fn field<T: Clone + PartialEq>(&mut self, what: &str, first: &mut Field<T>, other: &Field<T>) {
         match (first.given(), other.given()) {
             (Some(one), Some(two)) if one.value != two.value => {
                 let message = format!(
-                    "{} is one machine, with two different values for {what}",
+                    "machine {} has two different values for {what}",
                     self.address
                 );
                 self.diagnostics.push(
                     Diagnostic::error("host-mismatch", two.span, message)
                         .label("differs here")
-                        .related(one.span, "first said here")
-                        .remedy("say the same in every list that names this machine, or correct the address"),
+                        .related(one.span, "first set here")
+                        .remedy("use the same value in every list that names this machine, or correct the address"),
                 );
             }
             (None, Some(_)) if first.is_absent() => *first = other.clone(),
@@ -169,8 +170,8 @@ impl Fleet {
             );
             return;
         }
-        self.warn_of_etcd_count(draft, diagnostics);
-        self.warn_of_masters(diagnostics);
+        self.warn_about_etcd_count(draft, diagnostics);
+        self.warn_about_masters(diagnostics);
         for merged in &self.all {
             let nodes_only = [
                 ("labels", merged.host.labels.span()),
@@ -179,7 +180,7 @@ impl Fleet {
             for (what, span) in nodes_only {
                 if let (Some(span), false) = (span, merged.roles.contains(&Role::Worker)) {
                     let message = format!(
-                        "{what} have no effect: {} is no worker, so Kubernetes knows no node for it",
+                        "{what} have no effect: {} is not a worker, so it has no Kubernetes node",
                         merged.address.value
                     );
                     diagnostics.push(
@@ -191,7 +192,7 @@ impl Fleet {
         }
     }
 
-    fn warn_of_etcd_count(&self, draft: &Draft, diagnostics: &mut Diagnostics) {
+    fn warn_about_etcd_count(&self, draft: &Draft, diagnostics: &mut Diagnostics) {
         let members = self.etcds.len();
         if members == 0 || members % 2 == 1 {
             return;
@@ -206,12 +207,12 @@ impl Fleet {
             ""
         };
         diagnostics.push(
-            Diagnostic::warning("even-etcd", span, format!("etcd has {members} members{from}: an even number survives no more failures than one less"))
+            Diagnostic::warning("even-etcd", span, format!("etcd has {members} members{from}: an even number tolerates no more failures than one member fewer"))
                 .remedy("use 1, 3 or 5 members"),
         );
     }
 
-    fn warn_of_masters(&self, diagnostics: &mut Diagnostics) {
+    fn warn_about_masters(&self, diagnostics: &mut Diagnostics) {
         let alone: Vec<&Merged> = self
             .masters
             .iter()
@@ -234,20 +235,20 @@ impl Fleet {
         }
         let names: Vec<_> = alone
             .iter()
-            .filter_map(|master| master.host.name.value())
+            .filter_map(|master| master.host.name.value().map(Name::as_str))
             .collect();
         let message = match &names[..] {
             [name] => format!(
-                "the master {name} is no worker: pods and Services cannot be reached from it"
+                "the master {name} is not a worker: pods and Services cannot be reached from it"
             ),
             _ => format!(
-                "masters that are no workers: {}; pods and Services cannot be reached from them",
-                super::some_of(names)
+                "masters that are not workers: {}; pods and Services cannot be reached from them",
+                NameList(&names)
             ),
         };
         diagnostics.push(
             Diagnostic::warning("master-not-worker", first.address.span, message).remedy(
-                "list every master in workers too; Hatchery keeps other pods off it by a taint",
+                "list every master in workers too; Hatchery keeps other pods off it with a taint",
             ),
         );
     }
@@ -307,7 +308,7 @@ impl Fleet {
 }
 
 /// Says that two machines share what only one can have.
-pub(super) fn shared(
+pub(super) fn duplicate(
     code: &'static str,
     message: String,
     again: crate::source::Span,

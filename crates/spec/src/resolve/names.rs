@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::machines::{Fleet, shared};
+use super::machines::{Fleet, duplicate};
 use crate::cluster::Role;
 use crate::diagnostic::Diagnostics;
 use crate::draft::{Draft, Field};
@@ -31,8 +31,8 @@ pub(super) fn assign(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics
         if let Some(first) = taken.get(&name) {
             let message = format!("two machines have the name {name}");
             let remedy =
-                "give each machine a name of its own; entries for one machine have the same ip";
-            diagnostics.push(shared(
+                "give each machine its own name; entries for the same machine need the same ip";
+            diagnostics.push(duplicate(
                 "duplicate-name",
                 message,
                 span,
@@ -44,7 +44,7 @@ pub(super) fn assign(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics
             names.push(name);
         }
     }
-    same_way(fleet, diagnostics);
+    check_routes(fleet, diagnostics);
     names
 }
 
@@ -61,7 +61,7 @@ fn fallback(draft: &Draft, role: Role, number: usize) -> Option<Name> {
 }
 
 /// Two machines cannot be reached at the same place.
-fn same_way(fleet: &Fleet, diagnostics: &mut Diagnostics) {
+fn check_routes(fleet: &Fleet, diagnostics: &mut Diagnostics) {
     let mut ways: HashMap<(Host, Port, Vec<&Bastion>), Span> = HashMap::new();
     for merged in &fleet.all {
         let Some(host) = merged.host.ssh_host.given() else {
@@ -77,7 +77,7 @@ fn same_way(fleet: &Fleet, diagnostics: &mut Diagnostics) {
         if let Some(first) = ways.get(&way) {
             let message = format!("two machines are reached at {} port {}", way.0, way.1);
             let remedy = "correct one of the two";
-            diagnostics.push(shared(
+            diagnostics.push(duplicate(
                 "duplicate-ssh-host",
                 message,
                 host.span,

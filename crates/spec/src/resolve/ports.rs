@@ -28,7 +28,7 @@ const BIND_PORT: &str = "8443";
 
 /// The load balancer's port, if there is one.
 pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics) -> Option<Port> {
-    warn_of_repeats(draft, diagnostics);
+    warn_about_repeats(draft, diagnostics);
     let balancer = draft.load_balancer.as_ref()?;
     let port = match &balancer.bind_port {
         Field::Given(port) => port.value,
@@ -44,7 +44,7 @@ pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics)
         .or((port == machine.ssh_port()).then_some("SSH"));
     if let Some(who) = other {
         let message =
-            format!("the load balancer cannot listen on {port}: {who} does on the same machine");
+            format!("the load balancer cannot listen on {port}: {who} uses it on the same machine");
         diagnostics.push(
             Diagnostic::error("port-conflict", span, message)
                 .remedy(format!("use another bind-port, such as {BIND_PORT}")),
@@ -53,7 +53,7 @@ pub(super) fn check(draft: &Draft, fleet: &Fleet, diagnostics: &mut Diagnostics)
     Some(port)
 }
 
-fn warn_of_repeats(draft: &Draft, diagnostics: &mut Diagnostics) {
+fn warn_about_repeats(draft: &Draft, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     for (role, open) in &draft.open_ports {
         if !seen.insert((*role, open.value)) {

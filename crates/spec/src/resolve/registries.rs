@@ -47,42 +47,42 @@ pub(super) fn derive(draft: &Draft) -> Registries {
     }
 }
 
-/// Some runtimes have mirrors of docker.io only.
+/// Some runtimes support mirrors of docker.io only.
 pub(super) fn check(draft: &Draft, diagnostics: &mut Diagnostics) {
     let runtime = draft.runtime_kind();
     if runtime.mirrors_any_registry {
         return;
     }
     let name = runtime.as_str();
-    let able = runtimes::ALL
+    let supporting = runtimes::ALL
         .into_iter()
         .filter(|kind| kind.mirrors_any_registry);
-    let able = one_of(&able.map(|kind| kind.name).collect::<Vec<_>>());
-    let mut told: HashSet<&str> = HashSet::new();
+    let supporting = one_of(&supporting.map(|kind| kind.name).collect::<Vec<_>>());
+    let mut reported: HashSet<&str> = HashSet::new();
     for (registry, _) in &draft.named_mirrors {
-        if registry.value == DOCKER_HUB || !told.insert(&registry.value) {
+        if registry.value == DOCKER_HUB || !reported.insert(&registry.value) {
             continue;
         }
         let message = format!(
-            "{name} has mirrors of {DOCKER_HUB} only, not of {}",
+            "{name} supports mirrors of {DOCKER_HUB} only, not of {}",
             registry.value
         );
         diagnostics.push(
             Diagnostic::error("unsupported", registry.span, message)
                 .related_to(draft.runtime.span(), "the runtime")
-                .remedy(format!("use runtime: {able}, or name the mirror in the images themselves, as in pause-image: MIRROR/pause:3.2")),
+                .remedy(format!("use runtime: {supporting}, or name the mirror in the images themselves, as in pause-image: MIRROR/pause:3.2")),
         );
     }
     let pause = pause_registry(draft);
     let mirrors = draft.registry_mirrors.first();
     if let Some(first) = mirrors.filter(|_| pause != DOCKER_HUB) {
         let message = format!(
-            "{name} asks mirrors for images of {DOCKER_HUB} only, and the pause image comes from {pause}"
+            "{name} uses mirrors for images of {DOCKER_HUB} only, but the pause image comes from {pause}"
         );
         diagnostics.push(
             Diagnostic::warning("mirror-unused", first.span, message)
                 .related_to(draft.pause_image.span(), "the pause image")
-                .remedy(format!("set pause-image to one that the mirror has, or put the pause image into the archive's images; {able} asks mirrors for it too")),
+                .remedy(format!("set pause-image to an image that the mirror provides, or add the pause image to the archive; {supporting} uses mirrors for it too")),
         );
     }
 }

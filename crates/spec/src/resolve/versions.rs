@@ -23,8 +23,8 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
     let parts = Parts {
         kubernetes: version.value,
         runtime,
-        runtime_adapter: runtime.is_adapter(endpoint.map(String::as_str))
-            || runtime.brings_adapter(items),
+        runtime_adapter: runtime.is_adapter_socket(endpoint.map(String::as_str))
+            || runtime.installs_adapter(items),
         proxy_mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
         dual_stack: networks.services.is_dual() || networks.pods.is_dual(),
         containerd: draft.containerd_version.value().map(numbers),
@@ -65,7 +65,7 @@ fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
         return;
     };
     let runtime = draft.runtime_kind();
-    let owner = RuntimeKind::of_socket(&socket.value);
+    let owner = RuntimeKind::from_socket(&socket.value);
     if let Some(kind) = owner.filter(|kind| *kind != runtime) {
         let message = format!(
             "the socket looks like {}'s, but the runtime is {}",
@@ -76,7 +76,7 @@ fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
             Diagnostic::warning("other-socket", socket.span, message)
                 .related_to(draft.runtime.span(), "the runtime")
                 .remedy(
-                    "remove the line to use the runtime's usual socket, or correct one of the two",
+                    "remove the line to use the runtime's default socket, or correct one of the two",
                 ),
         );
     }

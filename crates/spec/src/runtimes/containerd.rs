@@ -20,9 +20,9 @@ pub(super) const CONTAINERD: RuntimeKind = RuntimeKind {
 fn conflict(parts: &Parts) -> Option<Conflict> {
     let kubernetes = parts.kubernetes;
     let (major, minor) = parts.containerd?;
-    let remedy = if major >= 2 && !has(kubernetes, Feature::RuntimeInterfaceV1) {
+    let remedy = if major >= 2 && !has(kubernetes, Feature::CriV1) {
         "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later"
-    } else if (major, minor) < (1, 6) && has(kubernetes, Feature::OnlyRuntimeInterfaceV1) {
+    } else if (major, minor) < (1, 6) && has(kubernetes, Feature::CriV1Only) {
         "use containerd 1.6 or later"
     } else {
         return None;

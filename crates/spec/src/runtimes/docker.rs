@@ -28,8 +28,8 @@ fn conflict(parts: &Parts) -> Option<Conflict> {
     Some(Conflict::error(
         Subject::Runtime,
         "runtime-gone",
-        format!("Kubernetes {kubernetes} does not work with docker by itself"),
-        "use runtime: containerd or isulad, or add cri-dockerd to the container packages; where it runs already, set \
+        format!("Kubernetes {kubernetes} has no built-in support for docker"),
+        "use runtime: containerd or isulad, or add cri-dockerd to the container packages; if it is installed already, set \
          runtime-endpoint: unix:///run/cri-dockerd.sock",
     ))
 }

@@ -39,13 +39,13 @@ pub(super) fn schema(info: &KeyInfo) -> Option<Value> {
         "true or false" => {
             json!({ "anyOf": [{ "type": ["boolean", "null"] }, { "enum": ["yes", "no", "on", "off"] }] })
         }
-        "text" | "path" | "file name" | "text, or several with commas between" => text(),
+        "text" | "path" | "file name" | "text, or several separated by commas" => text(),
         "name" | "DNS name" => digits_or(NAME),
         "name of a variable" => pattern("^(\\$?[A-Za-z_][A-Za-z0-9_]*)?$"),
         "version" => digits_or("^(v?1\\.[0-9]+(\\.[0-9]+)?)?$"),
         "version of a program" => digits_or("^(v?[0-9]+\\.[0-9]+(\\.[0-9]+)?)?$"),
         "address" => pattern("^([0-9.]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)?$"),
-        "network, or an IPv4 and an IPv6 one with a comma between" => pattern(NETWORK),
+        "network, or an IPv4 and an IPv6 network separated by a comma" => pattern(NETWORK),
         "host:port" => pattern("^(\\S+:[0-9]{1,5})?$"),
         "port" => json!({
             "type": ["integer", "string", "null"],
@@ -103,7 +103,7 @@ pub(super) fn default(info: &KeyInfo) -> Option<Value> {
         "true or false" => text.parse::<bool>().ok().map(Value::from),
         "port" | "number" => text.parse::<u32>().ok().map(Value::from),
         "duration" => GoDuration::parse(text).is_ok().then(|| json!(text)),
-        "network, or an IPv4 and an IPv6 one with a comma between" => {
+        "network, or an IPv4 and an IPv6 network separated by a comma" => {
             Cidrs::parse(text).is_ok().then(|| json!(text))
         }
         "text" | "image" | "DNS name" | "architecture" => Some(json!(text)),

@@ -32,7 +32,7 @@ pub(super) fn current(page: &mut Page) {
     page.set("", "install", "");
     page.set("install", "package-source", "");
     page.set("install.package-source", "type", "tar.gz");
-    page.off("install.package-source", "dstpath", "/root/.eggo/package");
+    page.disabled("install.package-source", "dstpath", "/root/.eggo/package");
     page.set("install.package-source", "srcpath", "");
     page.line("      amd64: /root/packages/packages-amd64.tar.gz");
     page.line("      #arm64: /root/packages/packages-arm64.tar.gz");
@@ -69,13 +69,13 @@ pub(super) fn current(page: &mut Page) {
     page.set("install", "addition", "");
     page.set("install.addition", "master", "");
     page.line("    - {name: calico.yaml, type: yaml}");
-    page.off(
+    page.disabled(
         "install.addition",
         "worker",
         "[{name: postjoin.sh, type: shell, schedule: postjoin, timeout: 30s}]",
     );
-    page.off("install.addition", "etcd", "[{name: tuned, type: pkg}]");
-    page.off(
+    page.disabled("install.addition", "etcd", "[{name: tuned, type: pkg}]");
+    page.disabled(
         "install.addition",
         "loadbalance",
         "[{name: tuned, type: pkg}]",
@@ -94,13 +94,13 @@ fn pkg(page: &mut Page, names: &[&str]) {
 }
 
 pub(super) fn classic_addons(page: &mut Page) {
-    page.off("", "addons", "[{type: file, filename: dashboard.yaml}]");
+    page.disabled("", "addons", "[{type: file, filename: dashboard.yaml}]");
 }
 
 pub(super) fn classic(page: &mut Page) {
     page.set("", "package-src", "");
     page.set("package-src", "type", "tar.gz");
-    page.off("package-src", "armsrc", "/root/rpms/packages-arm.tar.gz");
+    page.disabled("package-src", "armsrc", "/root/rpms/packages-arm.tar.gz");
     page.set("package-src", "x86src", "/root/rpms/packages-x86.tar.gz");
     page.blank();
     page.set("", "pacakges", "");

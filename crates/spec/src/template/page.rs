@@ -7,7 +7,7 @@ use crate::keys::{self, KeyInfo};
 /// Where explanations are broken.
 const WIDTH: usize = 100;
 /// Where remarks behind a setting begin.
-const REMARK: usize = 44;
+const COMMENT: usize = 44;
 
 #[derive(Default)]
 pub(super) struct Page {
@@ -36,16 +36,16 @@ impl Page {
     }
 
     /// A setting that is switched off: taking away the # switches it on.
-    pub(super) fn off(&mut self, section: &str, key: &str, value: impl Display) {
+    pub(super) fn disabled(&mut self, section: &str, key: &str, value: impl Display) {
         self.explain(section, key);
         let indent = indent(section);
         self.line(&format!("{indent}#{key}: {value}"));
     }
 
     /// A line with what its key means behind it.
-    pub(super) fn remark(&mut self, line: &str, section: &str, key: &str) {
+    pub(super) fn with_comment(&mut self, line: &str, section: &str, key: &str) {
         let doc = find(section, key).map_or("", |info| info.doc);
-        self.line(&format!("{line:<REMARK$}# {doc}"));
+        self.line(&format!("{line:<COMMENT$}# {doc}"));
     }
 
     fn explain(&mut self, section: &str, key: &str) {
@@ -94,7 +94,7 @@ fn explanation(info: &KeyInfo) -> String {
 }
 
 fn find(section: &str, key: &str) -> Option<&'static KeyInfo> {
-    keys::of_section(section).find(|info| info.key == key)
+    keys::for_section(section).find(|info| info.key == key)
 }
 
 /// Two spaces for each section around a key.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::networks::{self, Networks};
 use super::page::{Page, scalar};
-use super::{List, Wish, packages};
+use super::{List, Options, packages};
 use crate::value::{Cidrs, Endpoint, Host, Port, nth_address};
 
 /// Where the load balancer listens.
@@ -13,7 +13,7 @@ const BIND_PORT: &str = "8443";
 /// A fingerprint of the right form.
 const FINGERPRINT: &str = "SHA256:c0mpareWithWhatSshKeygenPrintsOnTheMachine0";
 
-pub(super) fn render(wish: &Wish) -> String {
+pub(super) fn render(options: &Options) -> String {
     let machines: Vec<IpAddr> = [
         List::Masters,
         List::Workers,
@@ -21,27 +21,27 @@ pub(super) fn render(wish: &Wish) -> String {
         List::LoadBalancer,
     ]
     .into_iter()
-    .flat_map(|list| wish.machines.list(list))
+    .flat_map(|list| options.machines.list(list))
     .copied()
     .collect();
-    let sheet = Sheet {
-        wish,
-        names: wish.machines.names(),
-        networks: networks::choose(&machines, wish.machines.workers.len()),
+    let template = Template {
+        options,
+        names: options.machines.names(),
+        networks: networks::choose(&machines, options.machines.workers.len()),
     };
     let mut page = Page::default();
-    sheet.header(&mut page);
-    sheet.access(&mut page);
-    sheet.machines(&mut page);
-    sheet.certificates(&mut page);
-    sheet.networks(&mut page);
-    sheet.control_plane(&mut page);
-    sheet.runtime(&mut page);
-    if wish.classic {
+    template.header(&mut page);
+    template.access(&mut page);
+    template.machines(&mut page);
+    template.certificates(&mut page);
+    template.networks(&mut page);
+    template.control_plane(&mut page);
+    template.runtime(&mut page);
+    if options.classic {
         packages::classic_addons(&mut page);
     }
-    sheet.ports(&mut page);
-    if wish.classic {
+    template.ports(&mut page);
+    if options.classic {
         packages::classic(&mut page);
     } else {
         packages::current(&mut page);
@@ -49,17 +49,17 @@ pub(super) fn render(wish: &Wish) -> String {
     page.into_text()
 }
 
-struct Sheet<'a> {
-    wish: &'a Wish,
+struct Template<'a> {
+    options: &'a Options,
     names: HashMap<IpAddr, String>,
     networks: Networks,
 }
 
-impl Sheet<'_> {
+impl Template<'_> {
     fn header(&self, page: &mut Page) {
         let lines = [
-            "A cluster for Hatchery. Lines that begin with # and a space explain what follows; in lines that",
-            "begin with # and a word, a setting is switched off: take the # away to switch it on.",
+            "A cluster for Hatchery. Lines that start with # and a space are comments; lines that start with #",
+            "and a key are settings that are disabled: remove the # to enable them.",
         ];
         for line in lines {
             page.comment("", line);
@@ -68,35 +68,35 @@ impl Sheet<'_> {
     }
 
     fn access(&self, page: &mut Page) {
-        page.set("", "cluster-id", scalar(self.wish.name.as_str()));
+        page.set("", "cluster-id", scalar(self.options.name.as_str()));
         // The manual's docker works by itself until 1.23.
-        page.off("", "kubernetes-version", self.either("1.20", "1.28"));
-        page.off("", "etcd-version", "3.5.9");
-        page.off("", "containerd-version", "1.7");
-        page.off("", "coredns-version", "1.8.4");
+        page.disabled("", "kubernetes-version", self.either("1.20", "1.28"));
+        page.disabled("", "etcd-version", "3.5.9");
+        page.disabled("", "containerd-version", "1.7");
+        page.disabled("", "coredns-version", "1.8.4");
         page.blank();
-        page.set("", "username", scalar(&self.wish.user));
-        match &self.wish.password {
+        page.set("", "username", scalar(&self.options.user));
+        match &self.options.password {
             Some(password) => page.set(
                 "",
                 "password",
                 serde_json::Value::from(password.expose()).to_string(),
             ),
             None => {
-                page.off("", "password-env", "SSH_PASSWORD");
-                page.off("", "password-file", "~/.ssh/cluster-password");
+                page.disabled("", "password-env", "SSH_PASSWORD");
+                page.disabled("", "password-file", "~/.ssh/cluster-password");
             }
         }
-        page.off("", "private-key-path", "~/.ssh/id_ed25519");
-        page.off("", "bastion", "admin@192.0.2.10:22");
-        page.off("", "host-key-checking", "strict");
-        page.off("", "set-hostname", !self.wish.classic);
+        page.disabled("", "private-key-path", "~/.ssh/id_ed25519");
+        page.disabled("", "bastion", "admin@192.0.2.10:22");
+        page.disabled("", "host-key-checking", "strict");
+        page.disabled("", "set-hostname", !self.options.classic);
         page.blank();
     }
 
     fn machines(&self, page: &mut Page) {
         page.set("", "masters", "");
-        for (number, address) in self.wish.machines.masters.iter().enumerate() {
+        for (number, address) in self.options.machines.masters.iter().enumerate() {
             if number == 0 {
                 self.explained_machine(page, *address);
             } else {
@@ -105,17 +105,17 @@ impl Sheet<'_> {
         }
         page.blank();
         page.set("", self.either("nodes", "workers"), "");
-        for address in &self.wish.machines.workers {
+        for address in &self.options.machines.workers {
             self.machine(page, *address);
         }
         page.blank();
         let first = self.first_master();
-        if self.wish.machines.etcds.is_empty() {
+        if self.options.machines.etcds.is_empty() {
             let (name, ip) = (self.name(first), scalar(&first.to_string()));
-            page.off("", "etcds", format!("[{{name: {name}, ip: {ip}}}]"));
+            page.disabled("", "etcds", format!("[{{name: {name}, ip: {ip}}}]"));
         } else {
             page.set("", "etcds", "");
-            for address in &self.wish.machines.etcds {
+            for address in &self.options.machines.etcds {
                 self.machine(page, *address);
             }
         }
@@ -125,13 +125,13 @@ impl Sheet<'_> {
     }
 
     fn load_balancer(&self, page: &mut Page) {
-        let Some(address) = self.wish.machines.load_balancer else {
+        let Some(address) = self.options.machines.load_balancer else {
             let unused = if self.first_master().is_ipv4() {
                 "192.0.2.5"
             } else {
                 "\"2001:db8::5\""
             };
-            page.off(
+            page.disabled(
                 "",
                 "loadbalance",
                 format!("{{name: k8s-loadbalance, ip: {unused}, bind-port: {BIND_PORT}}}"),
@@ -143,7 +143,7 @@ impl Sheet<'_> {
         page.line(&format!("  ip: {}", scalar(&address.to_string())));
         page.line("  port: 22");
         page.line("  arch: amd64");
-        page.remark(
+        page.with_comment(
             &format!("  bind-port: {BIND_PORT}"),
             "loadbalance",
             "bind-port",
@@ -176,7 +176,7 @@ impl Sheet<'_> {
         ];
         for (key, value) in settings {
             let name = key.trim_start_matches([' ', '-', '#']);
-            page.remark(&format!("{key}: {value} "), "<host>", name);
+            page.with_comment(&format!("{key}: {value} "), "<host>", name);
         }
     }
 
@@ -196,8 +196,8 @@ impl Sheet<'_> {
         };
         let (gateway, dns) = (nth(1), nth(10));
         if let (Some(gateway), Some(dns)) = (gateway, dns) {
-            page.off("service", "dnsaddr", scalar(&dns.to_string()));
-            page.off("service", "gateway", scalar(&gateway.to_string()));
+            page.disabled("service", "dnsaddr", scalar(&dns.to_string()));
+            page.disabled("service", "gateway", scalar(&gateway.to_string()));
         }
         page.set("service", "dns", "");
         page.set("service.dns", "corednstype", self.either("pod", "binary"));
@@ -208,13 +208,13 @@ impl Sheet<'_> {
         page.set("network", "podcidr", pods);
         page.set("network", "plugin", "calico");
         let manifest = "{\"NetworkYamlPath\": \"/etc/kubernetes/addons/calico.yaml\"}";
-        if self.wish.classic {
+        if self.options.classic {
             page.set("network", "plugin-args", manifest);
         } else {
-            page.off("network", "pluginargs", manifest);
+            page.disabled("network", "pluginargs", manifest);
         }
         page.blank();
-        page.off("", "apiserver-endpoint", format!("\"{}\"", self.endpoint()));
+        page.disabled("", "apiserver-endpoint", format!("\"{}\"", self.endpoint()));
         page.set("", "apiserver-cert-sans", "");
         page.set("apiserver-cert-sans", "dnsnames", "[]");
         page.set("apiserver-cert-sans", "ips", "[]");
@@ -222,7 +222,7 @@ impl Sheet<'_> {
         page.set("", "etcd-external", false);
         page.set("", "etcd-token", "etcd-cluster");
         if let Some(dns) = dns {
-            page.off("", "dns-vip", scalar(&dns.to_string()));
+            page.disabled("", "dns-vip", scalar(&dns.to_string()));
         }
         page.set("", "dns-domain", "cluster.local");
         page.blank();
@@ -236,16 +236,16 @@ impl Sheet<'_> {
             "cni-bin-dir",
             self.either("/usr/libexec/cni,/opt/cni/bin", "/opt/cni/bin"),
         );
-        if !self.wish.classic {
+        if !self.options.classic {
             page.set("", "enable-kubelet-serving", true);
         }
-        page.off("", "kube-proxy", "{mode: iptables}");
+        page.disabled("", "kube-proxy", "{mode: iptables}");
     }
 
     fn runtime(&self, page: &mut Page) {
         page.set("", "runtime", self.either("docker", "containerd"));
-        if !self.wish.classic {
-            page.off(
+        if !self.options.classic {
+            page.disabled(
                 "",
                 "runtime-endpoint",
                 "unix:///run/containerd/containerd.sock",
@@ -253,8 +253,8 @@ impl Sheet<'_> {
         }
         page.set("", "registry-mirrors", "[]");
         page.set("", "insecure-registries", "[]");
-        page.off("", "allow-existing-runtime", "true");
-        page.off(
+        page.disabled("", "allow-existing-runtime", "true");
+        page.disabled(
             "",
             "config-extra-args",
             "[{name: kubelet, extra-args: {\"--max-pods\": \"200\"}}]",
@@ -266,18 +266,22 @@ impl Sheet<'_> {
         page.set("", "open-ports", "");
         page.set("open-ports", self.either("node", "worker"), "");
         page.line("  - {port: 179, protocol: tcp}   # calico's routers (BGP)");
-        page.off("open-ports", "master", "[{port: 9100, protocol: tcp}]");
-        page.off("open-ports", "etcd", "[{port: 9100, protocol: tcp}]");
-        page.off("open-ports", "loadbalance", "[{port: 9100, protocol: tcp}]");
+        page.disabled("open-ports", "master", "[{port: 9100, protocol: tcp}]");
+        page.disabled("open-ports", "etcd", "[{port: 9100, protocol: tcp}]");
+        page.disabled("open-ports", "loadbalance", "[{port: 9100, protocol: tcp}]");
         page.blank();
     }
 
     fn either<'w>(&self, classic: &'w str, current: &'w str) -> &'w str {
-        if self.wish.classic { classic } else { current }
+        if self.options.classic {
+            classic
+        } else {
+            current
+        }
     }
 
     fn first_master(&self) -> IpAddr {
-        self.wish.machines.masters[0]
+        self.options.machines.masters[0]
     }
 
     fn name(&self, address: IpAddr) -> &str {
@@ -285,7 +289,7 @@ impl Sheet<'_> {
     }
 
     fn endpoint(&self) -> String {
-        let (address, port) = match self.wish.machines.load_balancer {
+        let (address, port) = match self.options.machines.load_balancer {
             Some(address) => (address, BIND_PORT),
             None => (self.first_master(), "6443"),
         };

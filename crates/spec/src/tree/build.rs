@@ -19,7 +19,7 @@ const TEXT_LIMIT: usize = 64 << 20;
 
 /// Reads a file into a tree. Whatever the bytes are, the answer is a tree or at least one error.
 /// An empty file gives an empty mapping.
-pub fn parse(input: Input<'_>, diagnostics: &mut Diagnostics) -> Option<Node> {
+pub(crate) fn parse(input: Input<'_>, diagnostics: &mut Diagnostics) -> Option<Node> {
     let (file, text) = text::decode(input, diagnostics);
     let whole = text::start_of(file);
     let text = slash_comments::remove(text?, whole, diagnostics);
@@ -100,9 +100,9 @@ impl Builder<'_> {
                         Diagnostic::error(
                             "second-document",
                             span,
-                            "a second YAML document begins here",
+                            "a second YAML document starts here",
                         )
-                        .remedy("keep one document in the file; put others in files of their own"),
+                        .remedy("keep one document in the file; put others in separate files"),
                     );
                     return None;
                 }
@@ -134,7 +134,7 @@ impl Builder<'_> {
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
             Event::Alias(id) => self.alias(id, span)?,
             Event::UnresolvedAlias(name) => {
-                let message = format!("no value before this one has the anchor &{name}");
+                let message = format!("the anchor &{name} is not defined before this alias");
                 self.refuse(
                     Diagnostic::error("unknown-anchor", span, message)
                         .remedy("put the text in quotes if no alias is meant"),
@@ -216,7 +216,7 @@ impl Builder<'_> {
                 Diagnostic::error(
                     "endless-alias",
                     span,
-                    "this alias stands for a value that contains it",
+                    "this alias refers to a value that contains it",
                 )
                 .remedy("write the value out"),
             );
@@ -263,7 +263,7 @@ impl Builder<'_> {
             }
             match places.get(&key.text) {
                 Some(first) => {
-                    let message = format!("the key `{}` stands twice in one section", key.text);
+                    let message = format!("the key `{}` occurs twice in one section", key.text);
                     let diagnostic = Diagnostic::error("duplicate-key", key.span, message)
                         .label("again here")
                         .related(*first, "first here")
@@ -318,7 +318,7 @@ impl Builder<'_> {
         if tag.original() == "!" {
             return true;
         }
-        let message = format!("the tag {} means nothing here", tag.original());
+        let message = format!("the tag {} is not supported", tag.original());
         self.refuse(
             Diagnostic::error("unknown-tag", span, message)
                 .remedy("write the value itself, without a tag"),
@@ -327,9 +327,9 @@ impl Builder<'_> {
     }
 
     fn too_deep(&mut self, span: Span) {
-        let message = format!("values are nested more than {DEPTH_LIMIT} deep");
+        let message = format!("values are nested more than {DEPTH_LIMIT} levels deep");
         self.refuse(Diagnostic::error("too-deep", span, message).remedy(
-            "a deploy file needs less than ten levels; see whether this is the right file",
+            "a deploy file needs fewer than ten levels; check that this is the right file",
         ));
     }
 
@@ -350,7 +350,7 @@ impl Builder<'_> {
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
             return self.too_deep(span);
         }
-        let message = format!("this is not YAML: {}", error.info());
+        let message = format!("this is not valid YAML: {}", error.info());
         self.refuse(
             Diagnostic::error("syntax", span, message)
                 .remedy(remedy(error.kind(), self.lines_until(start))),

@@ -13,8 +13,8 @@ pub(super) fn remove(text: String, file: Span, diagnostics: &mut Diagnostics) ->
         return text;
     };
     let message = match found.len() {
-        1 => "`//` begins no comment in YAML".to_owned(),
-        lines => format!("`//` begins no comment in YAML; {lines} lines have one"),
+        1 => "`//` does not start a comment in YAML".to_owned(),
+        lines => format!("`//` does not start a comment in YAML; {lines} lines contain one"),
     };
     diagnostics.push(
         Diagnostic::error("slash-comment", file.part(first.start, first.end), message)
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn places_stay_the_same() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         let text = remove("a: 1 // 集群\nb: 2\n".to_owned(), Span::default(), &mut all);
         assert_eq!(text, "a: 1          \nb: 2\n");
         assert_eq!(all.errors(), 1);

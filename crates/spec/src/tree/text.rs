@@ -14,13 +14,13 @@ pub(super) fn decode(input: Input<'_>, diagnostics: &mut Diagnostics) -> (FileId
     if bytes.len() > SIZE_LIMIT {
         let file = diagnostics.add_source(Source::new(input.name, ""));
         let message = format!(
-            "the file has {} MiB; a deploy file has at most {} MiB",
+            "the file is {} MiB; a deploy file may be at most {} MiB",
             bytes.len() >> 20,
             SIZE_LIMIT >> 20
         );
         diagnostics.push(
             Diagnostic::error("file-too-big", start_of(file), message)
-                .remedy("see whether this is the right file"),
+                .remedy("check that this is the right file"),
         );
         return (file, None);
     }
@@ -30,7 +30,7 @@ pub(super) fn decode(input: Input<'_>, diagnostics: &mut Diagnostics) -> (FileId
             let bad = text.char_indices().find(|(_, c)| is_unprintable(*c));
             if let Some((at, c)) = bad {
                 let span = start_of(file).part(at, at + c.len_utf8());
-                let message = format!("the character U+{:04X} cannot stand in YAML", c as u32);
+                let message = format!("the character U+{:04X} is not allowed in YAML", c as u32);
                 diagnostics.push(
                     Diagnostic::error("control-character", span, message)
                         .remedy("remove it; is this a text file?"),

@@ -1,4 +1,4 @@
-//! Where things are on the network.
+//! Network addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,51 +12,51 @@ use super::{DnsName, Mismatch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Port(u16);
 
-/// An address or a name.
+/// An IP address or a DNS name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
-    /// An address.
+    /// An IP address.
     Address(IpAddr),
-    /// A name that DNS knows.
+    /// A DNS name.
     Name(DnsName),
 }
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The host.
+    /// IPv6 addresses are displayed in brackets.
     pub host: Host,
-    /// The port.
+    /// Never left out.
     pub port: Port,
 }
 
-/// A machine on the way to others.
+/// A jump host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bastion {
-    /// The login user; that of the machine behind it unless said.
+    /// The login user; that of the target machine if `None`.
     pub user: Option<String>,
-    /// Where it is.
+    /// The jump host's address or name.
     pub host: Host,
     /// The SSH port.
     pub port: Port,
 }
 
-/// One network, or one of each family.
+/// One network, or one per address family (dual-stack).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidrs {
-    /// The network, or the first of two.
+    /// The network whose family comes first.
     pub primary: IpNet,
     /// The network of the other family.
     pub secondary: Option<IpNet>,
 }
 
 impl Port {
-    /// Where the API server listens on each master.
+    /// The API server's port on each master.
     pub const API_SERVER: Self = Self(6443);
-    /// Where SSH listens unless said.
+    /// The default SSH port.
     pub const SSH: Self = Self(22);
 
-    /// Reads a port.
+    /// Parses a port.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         match text.parse::<u16>() {
             Ok(port) if port > 0 && text.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(port)),
@@ -64,7 +64,7 @@ impl Port {
         }
     }
 
-    /// The number.
+    /// The port as a number.
     pub fn number(self) -> u16 {
         self.0
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Port {
     }
 }
 
-/// Reads an address that a machine can have.
+/// Parses the address of a machine: neither loopback nor link-local, multicast or unspecified.
 pub fn machine_address(text: &str) -> Result<IpAddr, Mismatch> {
     let address = address(text)?;
     if address.is_unspecified()
@@ -97,13 +97,13 @@ pub fn machine_address(text: &str) -> Result<IpAddr, Mismatch> {
     Ok(address)
 }
 
-/// Reads any address.
+/// Parses any address.
 pub fn address(text: &str) -> Result<IpAddr, Mismatch> {
     text.parse().map_err(|_| {
         let remedy = if text.contains('/') {
-            "write the address alone, without the mask"
+            "write only the address, without the mask"
         } else if text.matches(':').count() == 1 {
-            "write the address alone; the port has a key of its own"
+            "write only the address; the port has its own key"
         } else {
             "write an IPv4 or IPv6 address, such as 192.168.0.1 or fd00::1"
         };
@@ -111,12 +111,12 @@ pub fn address(text: &str) -> Result<IpAddr, Mismatch> {
     })
 }
 
-/// Reads a network.
+/// Parses a network.
 pub fn cidr(text: &str) -> Result<IpNet, Mismatch> {
     let expected = "write a network such as 10.244.0.0/16 or fd00:10::/56";
     if !text.contains('/') {
         return Err(Mismatch::new(
-            "not a network: the length of the prefix is missing",
+            "not a network: the prefix length is missing",
             expected,
         ));
     }
@@ -125,7 +125,7 @@ pub fn cidr(text: &str) -> Result<IpNet, Mismatch> {
         .map_err(|_| Mismatch::new("not a network", expected))?;
     if net.trunc() != net {
         return Err(Mismatch::new(
-            "not a network: bits behind the prefix are set",
+            "not a network: host bits are set",
             format!("write {}", net.trunc()),
         ));
     }
@@ -133,7 +133,7 @@ pub fn cidr(text: &str) -> Result<IpNet, Mismatch> {
 }
 
 impl Cidrs {
-    /// Reads one network, or two of different families with a comma between.
+    /// Parses one network, or two of different families with a comma between.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let nets = text
             .split(',')
@@ -150,17 +150,17 @@ impl Cidrs {
                 primary,
                 secondary: Some(second),
             }),
-            [_, _] => Err(Mismatch::new("two networks of one family", pair)),
+            [_, _] => Err(Mismatch::new("two networks of the same family", pair)),
             _ => Err(Mismatch::new("more than two networks", pair)),
         }
     }
 
-    /// One or both.
+    /// The primary network, then the secondary.
     pub fn iter(&self) -> impl Iterator<Item = IpNet> {
         std::iter::once(self.primary).chain(self.secondary)
     }
 
-    /// Whether there are two.
+    /// Whether it is dual-stack.
     pub fn is_dual(&self) -> bool {
         self.secondary.is_some()
     }
@@ -190,7 +190,7 @@ pub fn nth_address(net: IpNet, n: u32) -> Option<IpAddr> {
 }
 
 impl Host {
-    /// Reads an address, with or without brackets, or a name.
+    /// Parses an address, with or without brackets, or a name.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let bare = text
             .strip_prefix('[')
@@ -220,7 +220,7 @@ impl fmt::Display for Host {
 }
 
 impl Endpoint {
-    /// Reads `host:port`.
+    /// Parses `host:port`.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected =
             "write host:port, such as 192.168.0.5:6443, [fd00::5]:6443 or k8s.example.org:6443";
@@ -233,11 +233,11 @@ impl Endpoint {
         let (host, port) = text
             .rsplit_once(':')
             .filter(|(host, _)| !host.contains(':') || host.ends_with(']'))
-            .ok_or_else(|| Mismatch::new("without a port", expected))?;
+            .ok_or_else(|| Mismatch::new("missing a port", expected))?;
         Ok(Self {
             host: Host::parse(host)?,
             port: Port::parse(port)
-                .map_err(|_| Mismatch::new("without a port from 1 to 65535", expected))?,
+                .map_err(|_| Mismatch::new("missing a port from 1 to 65535", expected))?,
         })
     }
 }
@@ -252,7 +252,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Bastion {
-    /// Reads `user@host:port`; user and port may be left out.
+    /// Parses `user@host:port`; user and port may be left out.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected = "write user@host:port; user and port may be left out";
         let (user, rest) = match text.rsplit_once('@') {

@@ -33,7 +33,7 @@ impl Arch {
         Self::S390x,
     ];
 
-    /// Reads an architecture by any of its usual names.
+    /// Parses an architecture by any of its usual names.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         match text.to_ascii_lowercase().as_str() {
             "amd64" | "x86_64" | "x86-64" | "x64" | "x86" => Ok(Self::Amd64),
@@ -43,7 +43,7 @@ impl Arch {
             "riscv64" => Ok(Self::Riscv64),
             "s390x" => Ok(Self::S390x),
             _ => Err(Mismatch::new(
-                "not an architecture we know",
+                "not a known architecture",
                 "use amd64 (x86_64), arm64 (aarch64), loong64, ppc64le, riscv64 or s390x",
             )),
         }

@@ -27,7 +27,7 @@ impl GoDuration {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Reads a duration.
+    /// Parses a duration.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected = "write a number with a unit (ms, s, m, h), such as 120s or 1h30m";
         let wrong = |problem: &str| Mismatch::new(problem, expected);
@@ -47,7 +47,7 @@ impl GoDuration {
             rest = &behind[unit.len()..];
         }
         if total == 0 {
-            return Err(wrong("not a duration of more than nothing"));
+            return Err(wrong("not a duration greater than zero"));
         }
         Ok(Self(Duration::from_nanos(total)))
     }

@@ -19,7 +19,7 @@ pub enum HostKey {
 }
 
 impl HostKey {
-    /// Reads a fingerprint or a public key.
+    /// Parses a fingerprint or a public key.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let wrong = || {
             Mismatch::new(

@@ -25,16 +25,16 @@ pub struct Taint {
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub enum Effect {
-    /// None is put there.
+    /// No pod is scheduled.
     NoSchedule,
-    /// None is put there if there is another place.
+    /// Pods are scheduled only if no other node is suitable.
     PreferNoSchedule,
-    /// None is put there, and those there go.
+    /// No pod is scheduled, and running pods are evicted.
     NoExecute,
 }
 
 impl Label {
-    /// Reads `key=value`.
+    /// Parses `key=value`.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         Self::new(key, value)
@@ -49,7 +49,7 @@ impl Label {
         if let Some(prefix) = prefix {
             DnsName::parse(prefix).map_err(|_| {
                 Mismatch::new(
-                    "not a label: the part before '/' is no DNS name",
+                    "not a label: the part before '/' is not a DNS name",
                     "write the key as example.org/name",
                 )
             })?;
@@ -79,7 +79,7 @@ fn is_word(text: &str) -> bool {
 }
 
 impl Taint {
-    /// Reads `key=value:Effect` or `key:Effect`.
+    /// Parses `key=value:Effect` or `key:Effect`.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected = "write key=value:NoSchedule (or PreferNoSchedule, NoExecute)";
         let (label, effect) = text

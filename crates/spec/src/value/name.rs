@@ -14,7 +14,7 @@ pub struct Name(String);
 pub struct DnsName(String);
 
 impl Name {
-    /// Reads a name.
+    /// Parses a name; the error suggests a valid one.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         subdomain(text)?;
         if text.len() > 63 {
@@ -26,26 +26,26 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The validated text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl DnsName {
-    /// Reads a name.
+    /// Parses a name; the error suggests a valid one.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         subdomain(text)?;
         Ok(Self(text.to_owned()))
     }
 
-    /// Reads a name whose first label may be `*`.
+    /// Parses a name whose first label may be `*`.
     pub fn parse_wildcard(text: &str) -> Result<Self, Mismatch> {
         subdomain(text.strip_prefix("*.").unwrap_or(text))?;
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The validated text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -100,13 +100,13 @@ fn subdomain(text: &str) -> Result<(), Mismatch> {
     {
         format!("not a valid name: it contains {bad:?}")
     } else if lower != text {
-        "not a valid name: it has capital letters".to_owned()
+        "not a valid name: it contains upper-case letters".to_owned()
     } else if let Some(part) = text
         .split('.')
         .find(|part| part.is_empty() || part.starts_with('-') || part.ends_with('-'))
     {
         if part.is_empty() {
-            "not a valid name: it has an empty part".to_owned()
+            "not a valid name: it contains an empty part".to_owned()
         } else {
             format!("not a valid name: \"{part}\" begins or ends with '-'")
         }

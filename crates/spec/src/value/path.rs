@@ -10,18 +10,18 @@ pub struct AbsolutePath(String);
 
 /// A path on the control machine: absolute, or below the user's home (`~/…`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyPath(String);
+pub struct LocalPath(String);
 
 impl AbsolutePath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         if !text.starts_with('/') {
-            return Err(Mismatch::new("not an absolute path", "begin it with /"));
+            return Err(Mismatch::new("not an absolute path", "start it with /"));
         }
         clean(text).map(Self)
     }
 
-    /// The path.
+    /// Normalized, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,8 +36,8 @@ impl AbsolutePath {
     }
 }
 
-impl KeyPath {
-    /// Reads a path.
+impl LocalPath {
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         if let Some(rest) = text.strip_prefix("~/") {
             return clean(&format!("/{rest}")).map(|path| Self(format!("~{path}")));
@@ -45,7 +45,7 @@ impl KeyPath {
         if !text.starts_with('/') {
             return Err(Mismatch::new(
                 "not an absolute path",
-                "begin it with / or ~/",
+                "start it with / or ~/",
             ));
         }
         clean(text).map(Self)
@@ -60,7 +60,7 @@ impl KeyPath {
 fn clean(text: &str) -> Result<String, Mismatch> {
     if text.chars().any(char::is_control) {
         return Err(Mismatch::new(
-            "not a path: it has control characters",
+            "not a path: it contains control characters",
             "remove them",
         ));
     }
@@ -70,7 +70,7 @@ fn clean(text: &str) -> Result<String, Mismatch> {
             "" | "." => {}
             ".." => {
                 return Err(Mismatch::new(
-                    "not a plain path: it contains ..",
+                    "not a valid path: it contains ..",
                     "write the path without ..",
                 ));
             }
@@ -86,7 +86,7 @@ impl fmt::Display for AbsolutePath {
     }
 }
 
-impl fmt::Display for KeyPath {
+impl fmt::Display for LocalPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -106,8 +106,11 @@ mod tests {
         for bad in ["", "a", "~/a", "/a/../b", "/a\nb"] {
             assert!(AbsolutePath::parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(KeyPath::parse("~/.ssh//id").unwrap().as_str(), "~/.ssh/id");
-        assert!(KeyPath::parse("~root/x").is_err() && KeyPath::parse("~/../x").is_err());
+        assert_eq!(
+            LocalPath::parse("~/.ssh//id").unwrap().as_str(),
+            "~/.ssh/id"
+        );
+        assert!(LocalPath::parse("~root/x").is_err() && LocalPath::parse("~/../x").is_err());
     }
 
     #[test]

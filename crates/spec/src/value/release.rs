@@ -7,16 +7,16 @@ use super::Mismatch;
 /// The version of a program such as etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// The first number.
+    /// As in `3.5.9` the 3.
     pub major: u32,
-    /// The second.
+    /// As in `3.5.9` the 5.
     pub minor: u32,
-    /// The third; 0 where none is said.
+    /// As in `3.5.9` the 9; 0 if it is not given.
     pub patch: u32,
 }
 
 impl Release {
-    /// Reads `3.5`, `3.5.9` or `v3.5.9`.
+    /// Parses `3.5`, `3.5.9` or `v3.5.9`.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let wrong = || Mismatch::new("not a version", "write it as 3.5.9 or 3.5");
         let number = |part: &str| {

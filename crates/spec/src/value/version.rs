@@ -23,7 +23,7 @@ impl Version {
         patch: None,
     };
 
-    /// Reads `1.20`, `1.20.2` or `v1.20.2`.
+    /// Parses `1.20`, `1.20.2` or `v1.20.2`.
     pub fn parse(text: &str) -> Result<Self, Mismatch> {
         let expected = "write it as 1.28 or 1.28.3";
         let wrong = || Mismatch::new("not a version of Kubernetes", expected);
@@ -55,7 +55,7 @@ impl Version {
         }
         if version < Self::OLDEST {
             return Err(Mismatch::new(
-                "older than any version that can be deployed",
+                "older than any supported version",
                 format!("use {} or later", Self::OLDEST),
             ));
         }

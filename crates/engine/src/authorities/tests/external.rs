@@ -139,12 +139,12 @@ async fn all_that_is_wrong_with_it_is_told_at_once_and_nothing_is_kept() {
         panic!("{told:?}")
     };
     assert!(
-        is_leaf.starts_with("ca.crt: ") && is_leaf.contains("is not an authority"),
+        is_leaf.starts_with("ca.crt: ") && is_leaf.contains("is not a certificate authority"),
         "{told:?}"
     );
     assert_eq!(half, "front-proxy-ca.key: there is no such file");
     assert!(
-        other.starts_with("etcd/ca.key: ") && other.contains("another certificate"),
+        other.starts_with("etcd/ca.key: ") && other.contains("does not belong to the certificate"),
         "{told:?}"
     );
     assert!(

@@ -140,7 +140,7 @@ fn resources(node_context: &NodeContext<'_>, resources: &mut Resources) -> Resul
     }
     if node_context.has_built_in_runtime() {
         resources.own_directory("/var/lib/dockershim", 0o755)?;
-    } else if brings_adapter(node_context.cluster) {
+    } else if installs_adapter(node_context.cluster) {
         resources.own_directory("/var/lib/cri-dockerd", 0o755)?;
         resources.service("cri-docker", adapter(node_context), &[])?;
     }
@@ -255,7 +255,7 @@ fn registries(node_context: &NodeContext<'_>) -> [(&'static str, Vec<String>); 2
     [
         (
             "registry-mirrors",
-            each(registries.mirrors_of(DOCKER_HUB), registry::url),
+            each(registries.mirrors_for(DOCKER_HUB), registry::url),
         ),
         (
             "insecure-registries",
@@ -280,9 +280,9 @@ fn setting(argument: &str) -> &str {
 }
 
 /// Whether the workers' lists install cri-dockerd.
-fn brings_adapter(cluster: &Cluster) -> bool {
+fn installs_adapter(cluster: &Cluster) -> bool {
     let items = cluster.packages.for_role(Role::Worker);
-    cluster.runtime.kind.brings_adapter(items)
+    cluster.runtime.kind.installs_adapter(items)
 }
 
 /// Where CNI plugins are, with commas between.

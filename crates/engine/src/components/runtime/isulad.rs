@@ -132,7 +132,7 @@ fn configuration(node_context: &NodeContext<'_>) -> String {
         .map(AbsolutePath::as_str)
         .collect();
     // It knows no registry by itself, so that short names need one.
-    let mut mirrors = runtime.registries.mirrors_of(DOCKER_HUB).to_vec();
+    let mut mirrors = runtime.registries.mirrors_for(DOCKER_HUB).to_vec();
     if mirrors.is_empty() {
         mirrors.push(DOCKER_HUB.to_owned());
     }

@@ -257,9 +257,9 @@ fn traces_of_others() {
         "",
         Warning,
         "kubernetes",
-        "/etc/kubernetes/a, /etc/kubernetes/b, /etc/kubernetes/c and 1 more",
+        "/etc/kubernetes/d, /etc/kubernetes/e and 2 more",
         |f| {
-            f.entries = ["a", "b", "c", "d"]
+            f.entries = ["a", "b", "c", "d", "e", "f", "g"]
                 .map(|name| format!("/etc/kubernetes/{name}"))
                 .into();
         },

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 fn read(bytes: &[u8]) -> (Option<Node>, Diagnostics) {
-    let mut diagnostics = Diagnostics::new();
+    let mut diagnostics = Diagnostics::default();
     let node = parse(Input::private("f.yaml", bytes), &mut diagnostics);
     assert!(node.is_some() || diagnostics.has_errors());
     (node, diagnostics)

@@ -7,7 +7,9 @@
 
 use std::sync::LazyLock;
 
-use hatchery_pki::{AUTHORITY_LIFETIME, Authority, LEAF_LIFETIME, Request, Unfit, Usage, judge};
+use hatchery_pki::{
+    AUTHORITY_LIFETIME, Authority, LEAF_LIFETIME, RenewalReason, Request, Usage, check_certificate,
+};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};
@@ -33,70 +35,70 @@ proptest! {
         nanoseconds in 0..1_000_000_000_i64,
     ) {
         let lifetime = Duration::seconds(lifetime);
-        let request = apiserver().with_dns_names(dns).with_ips(ips).lasting(lifetime);
+        let request = apiserver().with_dns_names(dns).with_ips(ips).with_lifetime(lifetime);
         let now = *NOW + Duration::nanoseconds(nanoseconds);
         let cert = CA.issue(&request, now).unwrap().cert_pem;
 
-        prop_assert_eq!(judge(&cert, &request, &CA, now), Ok(()));
+        prop_assert_eq!(check_certificate(&cert, &request, &CA, now), Ok(()));
         let late = now + lifetime - request.renewal_margin();
-        prop_assert_eq!(judge(&cert, &request, &CA, late - Duration::seconds(2)), Ok(()));
-        let judged = judge(&cert, &request, &CA, late + Duration::SECOND);
-        prop_assert!(matches!(judged, Err(Unfit::Expiring { .. })), "{judged:?}");
-        let judged = judge(&cert, &request, &CA, now + lifetime);
-        prop_assert!(matches!(judged, Err(Unfit::Expired { .. })), "{judged:?}");
+        prop_assert_eq!(check_certificate(&cert, &request, &CA, late - Duration::seconds(2)), Ok(()));
+        let result = check_certificate(&cert, &request, &CA, late + Duration::SECOND);
+        prop_assert!(matches!(result, Err(RenewalReason::Expiring { .. })), "{result:?}");
+        let result = check_certificate(&cert, &request, &CA, now + lifetime);
+        prop_assert!(matches!(result, Err(RenewalReason::Expired { .. })), "{result:?}");
     }
 }
 
 /// Judges a certificate made for `apiserver()` against a request with one thing changed.
-fn judged_after(change: impl FnOnce(&mut Request)) -> Unfit {
+fn reason_after(change: impl FnOnce(&mut Request)) -> RenewalReason {
     let cert = CA.issue(&apiserver(), *NOW).unwrap().cert_pem;
     let mut request = apiserver();
     change(&mut request);
-    judge(&cert, &request, &CA, *NOW).unwrap_err()
+    check_certificate(&cert, &request, &CA, *NOW).unwrap_err()
 }
 
 #[test]
-fn every_single_change_is_noticed_and_told() {
-    let told = [
-        judged_after(|r| r.common_name = "kube-apiserver-2".into()),
-        judged_after(|r| r.organization = None),
-        judged_after(|r| r.organization = Some("system:masters".into())),
-        judged_after(|r| {
+fn every_single_change_is_reported() {
+    let reasons = [
+        reason_after(|r| r.common_name = "kube-apiserver-2".into()),
+        reason_after(|r| r.organization = None),
+        reason_after(|r| r.organization = Some("system:masters".into())),
+        reason_after(|r| {
             r.dns_names.insert("api.example".into());
         }),
-        judged_after(|r| {
+        reason_after(|r| {
             r.dns_names.remove("kubernetes");
         }),
-        judged_after(|r| {
+        reason_after(|r| {
             r.ips.insert([192, 168, 0, 1].into());
         }),
-        judged_after(|r| {
+        reason_after(|r| {
             r.ips.pop_first();
         }),
-        judged_after(|r| {
+        reason_after(|r| {
             r.ips.pop_first();
             r.dns_names.insert("api.example".into());
         }),
-        judged_after(|r| r.usage = Usage::Client),
-        judged_after(|r| r.usage = Usage::Server),
-        judged_after(|r| r.lifetime = Duration::days(90)),
+        reason_after(|r| r.usage = Usage::Client),
+        reason_after(|r| r.usage = Usage::Server),
+        reason_after(|r| r.lifetime = Duration::days(90)),
     ]
-    .map(|unfit| unfit.to_string());
+    .map(|reason| reason.to_string());
 
     assert_eq!(
-        told,
+        reasons,
         [
             r#"its common name is "kube-apiserver" instead of "kube-apiserver-2""#,
             r#"its organization is "kubernetes" instead of none"#,
             r#"its organization is "kubernetes" instead of "system:masters""#,
             "it lacks api.example",
-            "it has the unwanted kubernetes",
+            "it has the extra kubernetes",
             "it lacks 192.168.0.1",
-            "it has the unwanted 10.96.0.1",
-            "it lacks api.example and has the unwanted 10.96.0.1",
-            "it is made for clients and servers instead of clients",
-            "it is made for clients and servers instead of servers",
-            "it lasts 365 days instead of 90",
+            "it has the extra 10.96.0.1",
+            "it lacks api.example and has the extra 10.96.0.1",
+            "it is for clients and servers instead of clients",
+            "it is for clients and servers instead of servers",
+            "it is valid for 365 days instead of 90",
         ]
     );
 }
@@ -109,15 +111,16 @@ fn another_authority_is_noticed_even_under_the_same_name() {
         &same_name,
         &Authority::new("etcd-ca", AUTHORITY_LIFETIME, *NOW).unwrap(),
     ] {
-        let unfit = judge(&cert, &apiserver(), authority, *NOW).unwrap_err();
-        assert!(matches!(unfit, Unfit::Issuer { .. }), "{unfit}");
+        let reason = check_certificate(&cert, &apiserver(), authority, *NOW).unwrap_err();
+        assert!(matches!(reason, RenewalReason::Issuer { .. }), "{reason}");
     }
 }
 
 #[test]
 fn an_authority_or_a_damaged_text_is_no_leaf() {
-    let unfit = judge(CA.cert_pem(), &Request::client("kubernetes"), &CA, *NOW).unwrap_err();
-    assert_eq!(unfit, Unfit::IsAuthority);
+    let reason =
+        check_certificate(CA.cert_pem(), &Request::client("kubernetes"), &CA, *NOW).unwrap_err();
+    assert_eq!(reason, RenewalReason::IsAuthority);
 
     let cert = CA.issue(&apiserver(), *NOW).unwrap().cert_pem;
     for text in [
@@ -126,8 +129,11 @@ fn an_authority_or_a_damaged_text_is_no_leaf() {
         &cert[..cert.len() / 2],
         &cert.replace("CERTIFICATE", "PUBLIC KEY"),
     ] {
-        let unfit = judge(text, &apiserver(), &CA, *NOW).unwrap_err();
-        assert!(matches!(unfit, Unfit::Unreadable { .. }), "{unfit}");
+        let reason = check_certificate(text, &apiserver(), &CA, *NOW).unwrap_err();
+        assert!(
+            matches!(reason, RenewalReason::InvalidCertificate { .. }),
+            "{reason}"
+        );
     }
 }
 
@@ -137,16 +143,19 @@ fn a_certificate_from_the_future_is_refused() {
         .issue(&apiserver(), *NOW + Duration::HOUR)
         .unwrap()
         .cert_pem;
-    let unfit = judge(&cert, &apiserver(), &CA, *NOW).unwrap_err();
-    assert!(matches!(unfit, Unfit::NotYetValid { .. }), "{unfit}");
+    let reason = check_certificate(&cert, &apiserver(), &CA, *NOW).unwrap_err();
+    assert!(
+        matches!(reason, RenewalReason::NotYetValid { .. }),
+        "{reason}"
+    );
 }
 
 #[test]
 fn near_the_end_of_the_authority_nothing_is_renewed_in_vain() {
-    let shortly_before = CA.ends() - Duration::days(10);
+    let shortly_before = CA.not_after() - Duration::days(10);
     let cert = CA.issue(&apiserver(), shortly_before).unwrap().cert_pem;
     assert_eq!(
-        judge(&cert, &apiserver(), &CA, shortly_before + Duration::days(1)),
+        check_certificate(&cert, &apiserver(), &CA, shortly_before + Duration::days(1)),
         Ok(())
     );
 
@@ -154,6 +163,7 @@ fn near_the_end_of_the_authority_nothing_is_renewed_in_vain() {
         .issue(&apiserver(), shortly_before - LEAF_LIFETIME)
         .unwrap()
         .cert_pem;
-    let unfit = judge(&older, &apiserver(), &CA, shortly_before - Duration::DAY).unwrap_err();
-    assert!(matches!(unfit, Unfit::Expiring { .. }), "{unfit}");
+    let reason =
+        check_certificate(&older, &apiserver(), &CA, shortly_before - Duration::DAY).unwrap_err();
+    assert!(matches!(reason, RenewalReason::Expiring { .. }), "{reason}");
 }

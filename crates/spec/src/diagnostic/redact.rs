@@ -1,15 +1,15 @@
-//! A line as it may be shown: secrets blotted out, positions moved along.
+//! Masks secrets in the lines that are shown, and adjusts positions accordingly.
 
 use super::Diagnostics;
 use crate::source::{FileId, Source};
 
-/// What stands in place of a secret, whatever its length.
-const BLOT: &str = "********";
+/// Replaces a secret, whatever its length.
+const MASK: &str = "********";
 
-/// A line longer than this, in bytes, is shown in part.
+/// The maximum length of a line that is shown, in bytes.
 const LONGEST: usize = 1000;
 
-/// A line fit to be shown.
+/// A line without secrets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShownLine {
     /// The line's number, from 1.
@@ -18,18 +18,18 @@ pub(super) struct ShownLine {
     pub(super) text: String,
     start: usize,
     /// Replaced parts: where in the file, and how many bytes the replacement begins in `text`.
-    blots: Vec<(std::ops::Range<usize>, usize)>,
+    masks: Vec<(std::ops::Range<usize>, usize)>,
 }
 
 impl ShownLine {
     /// The position in `text` of a byte of the file.
     pub(super) fn offset(&self, byte: usize, end: bool) -> usize {
         let mut at = byte.saturating_sub(self.start);
-        for (hidden, shown) in &self.blots {
+        for (hidden, shown) in &self.masks {
             if byte >= hidden.end {
-                at = shown + BLOT.len() + (byte - hidden.end);
+                at = shown + MASK.len() + (byte - hidden.end);
             } else if byte > hidden.start || (byte == hidden.start && !end) {
-                return if end { shown + BLOT.len() } else { *shown };
+                return if end { shown + MASK.len() } else { *shown };
             }
         }
         self.text.floor_char_boundary(at)
@@ -37,10 +37,10 @@ impl ShownLine {
 }
 
 impl Diagnostics {
-    /// The line of the file, as it may be shown.
+    /// A line of a file, with secrets masked.
     pub(super) fn shown_line(&self, file: FileId, number: usize) -> ShownLine {
         let Some(source) = self.source(file) else {
-            return blotted("", 0, number, Vec::new());
+            return masked("", 0, number, Vec::new());
         };
         let range = source.line(number);
         let mut hidden: Vec<_> = self
@@ -51,15 +51,15 @@ impl Diagnostics {
             .filter(|part| part.start < part.end)
             .collect();
         hidden.extend(
-            named_secrets(source, number)
+            secrets_by_name(source, number)
                 .into_iter()
                 .map(|part| part.start + range.start..part.end + range.start),
         );
-        blotted(&source.text()[range.clone()], range.start, number, hidden)
+        masked(&source.text()[range.clone()], range.start, number, hidden)
     }
 }
 
-fn blotted(
+fn masked(
     line: &str,
     start: usize,
     number: usize,
@@ -67,12 +67,12 @@ fn blotted(
 ) -> ShownLine {
     hidden.sort_by_key(|part| (part.start, std::cmp::Reverse(part.end)));
     let mut text = String::new();
-    let mut blots: Vec<(std::ops::Range<usize>, usize)> = Vec::new();
+    let mut masks: Vec<(std::ops::Range<usize>, usize)> = Vec::new();
     let mut copied = start;
     for part in hidden {
         if part.start < copied {
             // Overlaps the one before: lengthen that one.
-            if let Some((last, _)) = blots.last_mut()
+            if let Some((last, _)) = masks.last_mut()
                 && part.end > last.end
             {
                 last.end = part.end;
@@ -84,8 +84,8 @@ fn blotted(
             line.get(copied - start..part.start - start)
                 .unwrap_or_default(),
         );
-        blots.push((part.clone(), text.len()));
-        text.push_str(BLOT);
+        masks.push((part.clone(), text.len()));
+        text.push_str(MASK);
         copied = part.end;
     }
     text.push_str(line.get(copied - start..).unwrap_or_default());
@@ -97,13 +97,13 @@ fn blotted(
         number,
         text,
         start,
-        blots,
+        masks,
     }
 }
 
 /// Parts of the line that look like a secret's value by the name before it. A file that cannot be
-/// read as YAML, or a misspelt key, has no tree to tell where its secrets are.
-fn named_secrets(source: &Source, number: usize) -> Vec<std::ops::Range<usize>> {
+/// read as YAML, or a misspelt key, has no tree that says where its secrets are.
+fn secrets_by_name(source: &Source, number: usize) -> Vec<std::ops::Range<usize>> {
     let line = &source.text()[source.line(number)];
     let mut parts = Vec::new();
     let lower = line.to_ascii_lowercase();
@@ -133,7 +133,7 @@ fn named_secrets(source: &Source, number: usize) -> Vec<std::ops::Range<usize>> 
         }
         from = end.max(from);
     }
-    if parts.is_empty() && number > 1 && opens_secret(source, number - 1) {
+    if parts.is_empty() && number > 1 && precedes_secret(source, number - 1) {
         let begin = line.len() - line.trim_start().len();
         if begin < line.len() {
             parts.push(begin..line.len());
@@ -154,7 +154,7 @@ fn value_length(value: &str, in_braces: bool) -> usize {
 }
 
 /// Whether the line ends with the name of a secret and its value must be on the next.
-fn opens_secret(source: &Source, number: usize) -> bool {
+fn precedes_secret(source: &Source, number: usize) -> bool {
     let line = source.text()[source.line(number)]
         .trim()
         .to_ascii_lowercase();
@@ -172,7 +172,7 @@ mod tests {
     use crate::source::Span;
 
     fn shown(text: &str, line: usize, hide: Option<std::ops::Range<usize>>) -> String {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         let file = all.add_source(Source::new("f", text));
         if let Some(part) = hide {
             all.hide(Span {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn positions_move_with_the_text() {
-        let mut all = Diagnostics::new();
+        let mut all = Diagnostics::default();
         let file = all.add_source(Source::new("f", "{password: a, port: x}"));
         let line = all.shown_line(file, 1);
         assert_eq!(line.text, "{password: ********, port: x}");
@@ -227,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             &line.text[line.offset(11, false)..line.offset(12, true)],
-            BLOT
+            MASK
         );
         assert_eq!(
             &line.text[line.offset(1, false)..line.offset(9, true)],

@@ -11,7 +11,7 @@ use crate::{
     fixtures::{self, Fixtures},
     image::{self, Images},
     inventory::{self, Inventory, State},
-    machine::{self, Access, Blueprint},
+    machine::{self, Access, ContainerSpec},
     progress::Progress,
     settings::{Role, SANDBOX, Settings, System},
     ssh_directory::Directory,
@@ -23,9 +23,9 @@ use crate::{
 const AT_ONCE: usize = 8;
 
 /// Everything that a sandbox consists of, made and started.
-pub(crate) struct Made {
+pub(crate) struct Created {
     /// All containers, old and new.
-    pub(crate) blueprints: Vec<Blueprint>,
+    pub(crate) containers: Vec<ContainerSpec>,
     /// Those that never booted before.
     pub(crate) fresh: BTreeSet<String>,
     /// What lets us in.
@@ -38,16 +38,16 @@ pub(crate) async fn make(
     goal: &Goal,
     found: &Inventory,
     directory: &Directory,
-) -> Result<Made, Error> {
+) -> Result<Created, Error> {
     // A root file system that cannot be had ends a new sandbox before anything of it is made.
-    let open = || Workshop::open(&goal.settings, &options.progress);
-    let mut workshop = match found.networks.is_empty() {
+    let open = || Builder::open(&goal.settings, &options.progress);
+    let mut builder = match found.networks.is_empty() {
         true => Some(open().await?),
         false => None,
     };
     let subnet = ensure_network(options, goal, found).await?;
     let access = directory.ensure_access(options.name.as_str()).await?;
-    let blueprints = machine::blueprints(
+    let containers = machine::containers(
         &options.name,
         &goal.settings,
         subnet,
@@ -59,24 +59,27 @@ pub(crate) async fn make(
         .iter()
         .map(|c| (c.machine.as_str(), c.state))
         .collect();
-    let is_made = |blueprint: &Blueprint| states.contains_key(blueprint.machine.as_str());
-    if workshop.is_none() && !blueprints.iter().all(is_made) {
-        workshop = Some(open().await?);
+    let is_made =
+        |container_spec: &ContainerSpec| states.contains_key(container_spec.machine.as_str());
+    if builder.is_none() && !containers.iter().all(is_made) {
+        builder = Some(open().await?);
     }
-    let each = blueprints.iter().map(|blueprint| {
-        let state = states.get(blueprint.machine.as_str()).copied();
-        make_one(blueprint, state, workshop.as_ref(), &access)
+    let each = containers.iter().map(|container_spec| {
+        let state = states.get(container_spec.machine.as_str()).copied();
+        make_one(container_spec, state, builder.as_ref(), &access)
     });
     stream::iter(each)
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
         .await?;
-    let fresh = blueprints.iter().map(|blueprint| &blueprint.machine);
+    let fresh = containers
+        .iter()
+        .map(|container_spec| &container_spec.machine);
     let fresh = fresh
         .filter(|machine| matches!(states.get(machine.as_str()), None | Some(State::Unfinished)));
-    Ok(Made {
+    Ok(Created {
         fresh: fresh.cloned().collect(),
-        blueprints,
+        containers,
         access,
     })
 }
@@ -88,7 +91,7 @@ async fn ensure_network(
 ) -> Result<Subnet, Error> {
     let name = options.name.as_str();
     if let Some(network) = found.networks.first() {
-        return network.subnet.context(error::NetworkGoneSnafu { name });
+        return Ok(network.subnet.context(error::NetworkGoneSnafu { name })?);
     }
     // Machines that were on another network cannot be moved to a new one.
     ensure!(
@@ -114,15 +117,17 @@ async fn ensure_network(
         match docker::run(&arguments).await {
             Ok(_) => return Ok(subnet),
             // Another sandbox took it between our look and our grasp.
-            Err(error) if error.says("pool overlaps") || error.says("conflicts with network") => {
+            Err(error)
+                if error.mentions("pool overlaps") || error.mentions("conflicts with network") =>
+            {
                 taken.push(subnet.network());
             }
             // The last call of a run that was killed may have come through only now.
-            Err(error) if error.says("already exists") => {
+            Err(error) if error.mentions("already exists") => {
                 let now = Inventory::read(Some(name)).await?;
                 let network = now.networks.first();
                 let subnet = network.and_then(|network| network.subnet);
-                return subnet.context(error::NetworkGoneSnafu { name });
+                return Ok(subnet.context(error::NetworkGoneSnafu { name })?);
             }
             Err(error) => return Err(error.into()),
         }
@@ -130,7 +135,7 @@ async fn ensure_network(
 }
 
 /// What is needed to make containers.
-struct Workshop {
+struct Builder {
     fixtures: Fixtures,
     machine_image: String,
     /// Bastion and outside are Debian's always: the other system forbids forwarding.
@@ -139,7 +144,7 @@ struct Workshop {
     capabilities: Vec<&'static str>,
 }
 
-impl Workshop {
+impl Builder {
     async fn open(settings: &Settings, progress: &Progress) -> Result<Self, Error> {
         let mut systems = vec![System::Debian, settings.system];
         systems.dedup();
@@ -156,13 +161,13 @@ impl Workshop {
         })
     }
 
-    async fn create(&self, blueprint: &Blueprint) -> Result<(), docker::Error> {
-        let image = match blueprint.role {
+    async fn create(&self, container_spec: &ContainerSpec) -> Result<(), docker::Error> {
+        let image = match container_spec.role {
             Role::Machine => &self.machine_image,
             Role::Bastion | Role::Outside => &self.service_image,
         };
         let items = self.fixtures.items();
-        let arguments = blueprint.create_arguments(image, &self.capabilities, items);
+        let arguments = container_spec.create_arguments(image, &self.capabilities, items);
         match docker::run(&arguments).await {
             // The last call of a run that was killed may have come through only now.
             Err(error) if error.is_conflict() => Ok(()),
@@ -172,20 +177,22 @@ impl Workshop {
 }
 
 async fn make_one(
-    blueprint: &Blueprint,
+    container_spec: &ContainerSpec,
     state: Option<State>,
-    workshop: Option<&Workshop>,
+    builder: Option<&Builder>,
     access: &Access,
 ) -> Result<(), Error> {
-    let container = blueprint.container();
-    if let (None, Some(workshop)) = (state, workshop) {
-        workshop.create(blueprint).await?;
+    let container = container_spec.container();
+    if let (None, Some(builder)) = (state, builder) {
+        builder.create(container_spec).await?;
     }
     match state {
         None | Some(State::Unfinished) => {
-            let files = blueprint.boot_files(access).context(error::LocalSnafu {
-                what: "pack the machine's first files",
-            })?;
+            let files = container_spec
+                .boot_files(access)
+                .context(error::LocalSnafu {
+                    what: "pack the machine's first files",
+                })?;
             if let Some(files) = files {
                 docker::run_with_input(&["cp", "-", &format!("{container}:/")], &files).await?;
             }

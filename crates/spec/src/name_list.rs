@@ -1,15 +1,15 @@
-//! Many names in few words.
+//! Long lists of names in messages.
 
-use std::fmt;
+use std::{borrow::Borrow, fmt};
 
 /// Shows the first few names and counts the rest: `m0, m1, m2 and 997 more`.
 #[derive(Clone, Copy, Debug)]
-pub struct NameList<'a>(pub &'a [String]);
+pub struct NameList<'a, T>(pub &'a [T]);
 
-/// So many names are shown; one more is shown rather than counted.
+/// The number of names shown in full. A single further name is shown too, since counting it would save nothing.
 const SHOWN: usize = 5;
 
-impl fmt::Display for NameList<'_> {
+impl<T: Borrow<str>> fmt::Display for NameList<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(names) = self;
         match names.split_at_checked(SHOWN) {
