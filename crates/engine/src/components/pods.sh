@@ -46,15 +46,18 @@ pod_groups() {
     done
   done
 }
-groups=$(pod_groups)
-if [ -n "$groups" ]; then
+# Again after a moment: a container that was just being made when its runtime ended leaves a group behind it.
+for pause in 0 0.1 0.2 0.4; do
+  sleep "$pause"
+  groups=$(pod_groups)
+  [ -n "$groups" ] || break
   # shellcheck disable=SC2086 # their names have no spaces
   left=$(find $groups -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
   # shellcheck disable=SC2086 # numbers
   [ -z "$left" ] || kill_all $left
   # shellcheck disable=SC2086
   find $groups -depth -type d -exec rmdir {} + 2>/dev/null
-fi
+done
 
 # Mounts of pods; those of other containers lie beside them.
 unmount_new '^/var/lib/kubelet/'
