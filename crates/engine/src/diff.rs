@@ -16,6 +16,7 @@ use hatchery_host::{
     path::MachinePath,
     task::Task as HostTask,
 };
+use hatchery_spec::value::Name;
 use serde::{Deserialize, Serialize};
 use snafu::Snafu;
 use time::OffsetDateTime;
@@ -200,7 +201,7 @@ pub(crate) async fn look(
     Ok(Diff { parts })
 }
 
-/// What would change on each machine, one task after the other: its sshd allows few at a time.
+/// What would change on each machine.
 async fn look_at_machines(
     plan: &Plan,
     access: ApiAccess<'_>,
@@ -212,16 +213,10 @@ async fn look_at_machines(
             tasks.entry(machine).or_default().push((number, task));
         }
     }
-    let looks: Vec<_> = tasks
-        .into_values()
-        .map(|tasks| async move {
-            let mut parts = Vec::new();
-            for (number, task) in tasks {
-                parts.push((number, look_at(access, task).await?));
-            }
-            Ok::<_, Error>(parts)
-        })
-        .collect();
+    let looks = tasks
+        .into_iter()
+        .map(|(machine, tasks)| look_at_machine(access, machine, tasks));
+    let looks: Vec<_> = looks.collect();
     let looks = stream::iter(looks).buffer_unordered(parallel.max(1));
     Ok(looks.try_collect::<Vec<_>>().await?.concat())
 }
@@ -237,43 +232,57 @@ fn tell_once(parts: &mut [Part]) {
     }
 }
 
-async fn look_at(access: ApiAccess<'_>, task: &Task) -> Result<Part, Error> {
-    let mut part = Part {
-        title: task.title.clone(),
-        ..Part::default()
-    };
-    let Some(name) = task.work.machine() else {
-        return Ok(part);
-    };
-    part.machine = Some(name.to_string());
+/// What the tasks of one machine would change, asked together.
+async fn look_at_machine(
+    access: ApiAccess<'_>,
+    name: &Name,
+    tasks: Vec<(usize, &Task)>,
+) -> Result<Vec<(usize, Part)>, Error> {
     let nothing = Managed::default();
     let managed = access.observed.managed(name).unwrap_or(&nothing);
-    match &task.work {
-        Work::Release { released, .. } => part.changes = words::released(released),
-        Work::Undo { .. } => part.changes = words::left(managed),
-        Work::Machine {
-            owner, resources, ..
-        } => {
-            let material = Material {
-                authorities: access.authorities,
-                cluster: access.cluster.id.as_str(),
-                managed,
-                now: OffsetDateTime::now_utc(),
-            };
-            let made = material.make(resources, false)?;
-            let mut question = HostTask::new(owner.word(), made.operations)?;
-            question.deadline = DEADLINE;
-            let Some(machine) = access.machines.get(name) else {
-                return Ok(part);
-            };
-            let differences = machine.look(&question).await?;
-            let operations = question.operations();
-            part.changes = of_machine(resources, &made.issued, operations, &differences);
-            add_lines(machine, resources, (operations, &differences), &mut part).await?;
+    let (mut parts, mut asked, mut questions) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, task) in tasks {
+        let mut part = Part {
+            machine: Some(name.to_string()),
+            title: task.title.clone(),
+            ..Part::default()
+        };
+        match &task.work {
+            Work::Release { released, .. } => part.changes = words::released(released),
+            Work::Undo { .. } => part.changes = words::left(managed),
+            Work::Machine {
+                owner, resources, ..
+            } => {
+                let material = Material {
+                    authorities: access.authorities,
+                    cluster: access.cluster.id.as_str(),
+                    managed,
+                    now: OffsetDateTime::now_utc(),
+                };
+                let made = material.make(resources, false)?;
+                let mut question = HostTask::new(owner.word(), made.operations)?;
+                question.deadline = DEADLINE;
+                asked.push((parts.len(), resources, made.issued));
+                questions.push(question);
+            }
+            Work::BeforeUndo { .. } | Work::Api(_) => {}
         }
-        Work::BeforeUndo { .. } | Work::Api(_) => {}
+        parts.push((number, part));
     }
-    Ok(part)
+    let machine = access.machines.get(name);
+    let Some(machine) = machine.filter(|_| !questions.is_empty()) else {
+        return Ok(parts);
+    };
+    let looks = machine.look_at_all(&questions).await?;
+    for ((place, resources, issued), (question, differences)) in
+        asked.into_iter().zip(questions.iter().zip(looks))
+    {
+        let operations = question.operations();
+        let part = &mut parts[place].1;
+        part.changes = of_machine(resources, &issued, operations, &differences);
+        add_lines(machine, resources, (operations, &differences), part).await?;
+    }
+    Ok(parts)
 }
 
 /// Adds to each file that changes, and is no secret, how its lines do.

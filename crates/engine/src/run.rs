@@ -5,6 +5,7 @@
 mod api_work;
 mod events;
 mod gate;
+mod looks;
 mod machine_work;
 mod nodes;
 mod queue;
@@ -20,8 +21,11 @@ use hatchery_host::machine::Machine;
 use hatchery_spec::{Cluster, value::Name};
 use tokio::sync::{OnceCell, watch};
 
-use self::queue::{End, Limits, Next, Queue, Stage};
 pub use self::settings::{MaxUnavailable, Settings};
+use self::{
+    looks::Looks,
+    queue::{End, Limits, Next, Queue, Stage},
+};
 use crate::{
     api::{self, Api},
     api_access::{ApiAccess, Machines},
@@ -58,6 +62,7 @@ pub(crate) struct Run<'a> {
     up: watch::Sender<bool>,
     /// How many kubelets were asked what is wrong.
     kubelets_asked: AtomicUsize,
+    looks: Looks,
 }
 
 /// What came of a plan.
@@ -146,6 +151,7 @@ impl<'a> Run<'a> {
             stop,
             up: watch::Sender::new(false),
             kubelets_asked: AtomicUsize::new(0),
+            looks: Looks::default(),
         }
     }
 
@@ -207,6 +213,14 @@ impl<'a> Run<'a> {
             let Some((number, done)) = running.next().await else {
                 break;
             };
+            let changed = match &done {
+                Ok(Progress::Waits) => None,
+                Ok(Progress::Done(done)) => Some(done.changes > 0),
+                Err(_) => Some(true),
+            };
+            if let Some(changed) = changed {
+                self.looks.ended(plan, number, changed);
+            }
             match done {
                 Ok(Progress::Waits) if self.is_stopped() => {
                     self.give_up(plan, number, &mut executed);
@@ -262,6 +276,9 @@ impl<'a> Run<'a> {
             });
         }
         let done = match &task.work {
+            Work::Machine { .. } if !goes_on && self.is_unchanged(plan, number).await => {
+                Done::default()
+            }
             Work::Machine { .. } if stage == Stage::Look => {
                 if self.would_change(&task.work).await? {
                     step("waiting for its turn");

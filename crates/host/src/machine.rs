@@ -143,13 +143,31 @@ impl Machine {
 
     /// What a task would change. Changes nothing and needs no lock.
     pub async fn look(&self, task: &Task) -> Result<Vec<Difference>, Error> {
-        let list = List::for_task(task);
+        let mut differences = self.look_at_all(std::slice::from_ref(task)).await?;
+        Ok(differences.pop().unwrap_or_default())
+    }
+
+    /// What each of several tasks would change now, in one round trip. Changes nothing and needs no lock.
+    pub async fn look_at_all(&self, tasks: &[Task]) -> Result<Vec<Vec<Difference>>, Error> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lists: Vec<_> = tasks.iter().map(List::for_task).collect();
         let run = self.new_run();
-        let question = list.script(&self.setting(&run), task, "look");
-        let (output, errors) = self.ask(&question, task.deadline, "look").await?;
-        let answer = self.read(&output, &errors)?;
-        self.refused(&answer)?;
-        Difference::from_answer(task, &list.steps, &answer)
+        let question = script::look(&self.setting(&run), tasks.iter().zip(&lists));
+        let deadlines = tasks.iter().map(|task| task.deadline);
+        let deadline = deadlines.max().unwrap_or_default();
+        let (output, errors) = self.ask(&question, deadline, "look").await?;
+        let answers = self.read_each(&output, &errors)?;
+        for answer in &answers {
+            self.refused(answer)?;
+        }
+        let all = answers.iter().zip(tasks.iter().zip(&lists));
+        let differences: Option<Vec<_>> = all
+            .map(|(answer, (task, list))| Difference::from_answer(task, &list.steps, answer))
+            .collect();
+        differences
+            .filter(|differences| differences.len() == tasks.len())
             .ok_or_else(|| self.garbled(&readable(&output)))
     }
 
@@ -261,7 +279,7 @@ impl Machine {
         wanted: &BTreeSet<usize>,
         progress: &Progress<'_>,
     ) -> Result<(Answer, u64), Error> {
-        let text = list.script(&self.setting(run), task, "apply");
+        let text = list.apply(&self.setting(run), task);
         tracing::debug!(host = self.name(), script = script::shown(&text), "task");
         let payloads: Vec<_> = wanted
             .iter()
@@ -453,6 +471,25 @@ impl Machine {
             return Err(self.garbled(&readable(errors)));
         }
         Ok(answer)
+    }
+
+    /// Reads answers that follow each other, each with a line that begins it.
+    fn read_each(&self, output: &[u8], errors: &[u8]) -> Result<Vec<Answer>, Error> {
+        let lines = Reader::default().push(output);
+        let mut answers: Vec<Answer> = Vec::new();
+        for line in lines.map_err(|why| self.unreadable(why))? {
+            if matches!(line, Line::Begin(_)) {
+                answers.push(Answer::default());
+            }
+            if let Some(answer) = answers.last_mut() {
+                answer.take(line);
+            }
+        }
+        let is_whole = answers.last().is_some_and(|answer| answer.end.is_some());
+        if !is_whole && !errors.is_empty() {
+            return Err(self.garbled(&readable(errors)));
+        }
+        Ok(answers)
     }
 
     /// Lines by which a machine declines the whole task.

@@ -327,9 +327,16 @@ impl List {
         }
     }
 
-    /// The script that looks or applies.
-    pub(crate) fn script(&self, setting: &Setting<'_>, task: &Task, verb: &str) -> String {
+    /// The script that applies.
+    pub(crate) fn apply(&self, setting: &Setting<'_>, task: &Task) -> String {
         let mut text = head(setting, task.owner().as_str(), task.step_deadline);
+        self.define(&mut text);
+        text.push_str("apply\n");
+        text
+    }
+
+    /// Adds the functions that the prelude calls for this list.
+    fn define(&self, text: &mut String) {
         let _ = writeln!(text, "count={}", self.steps.len());
         let _ = writeln!(text, "ops() {{\n:\n{}}}", self.lines);
         let _ = write!(text, "stat_all() {{\nstat -c \"$form\" \"${{T:-/}}\"");
@@ -346,9 +353,24 @@ impl List {
             }
             text.push_str(" 2>/dev/null </dev/null 9>&-\n");
         }
-        let _ = writeln!(text, "}}\n{verb}");
-        text
+        text.push_str("}\n");
     }
+}
+
+/// The script that looks at tasks, one after the other, each with its list.
+pub(crate) fn look<'a>(
+    setting: &Setting<'_>,
+    tasks: impl IntoIterator<Item = (&'a Task, &'a List)>,
+) -> String {
+    let mut text = head(setting, "look", Duration::ZERO);
+    for (task, list) in tasks {
+        // A shell of its own: nothing that is found for one task is there for the next.
+        let owner = quote(task.owner().as_str());
+        let _ = writeln!(text, "(\nowner={owner}");
+        list.define(&mut text);
+        text.push_str("look\n)\n");
+    }
+    text
 }
 
 /// The script that puts back what only these owners need; none of them means everybody.

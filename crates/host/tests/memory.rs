@@ -209,6 +209,35 @@ async fn a_task_is_done_once_and_put_back() {
 }
 
 #[tokio::test]
+async fn several_tasks_are_looked_at_in_one_question() {
+    let memory = furnished();
+    let machine = machine(&memory);
+    let first = task("role", everything("first"));
+    machine.apply(&first, &|_| ()).await.unwrap();
+    let tasks = [
+        first,
+        task("role", vec![file("/etc/ours/new", "x")]),
+        task("role", everything("first")),
+    ];
+    let commands = memory.log().commands;
+    let differences = machine.look_at_all(&tasks).await.unwrap();
+    assert_eq!(memory.log().commands, commands + 1);
+    let counts = differences.iter().map(|task| {
+        let changes = task.iter();
+        changes.filter(|one| **one != Difference::Unchanged).count()
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(
+        machine.look_at_all(&[]).await.unwrap(),
+        Vec::<Vec<_>>::new()
+    );
+    // Whoever holds the machine for another cluster learns of all that it is held.
+    memory.hold_for("c9", "nine");
+    let error = machine.look_at_all(&tasks).await.unwrap_err();
+    assert!(matches!(error, Error::Held { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn what_another_owner_needs_stays() {
     let memory = furnished();
     let machine = machine(&memory);

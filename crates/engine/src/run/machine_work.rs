@@ -1,6 +1,6 @@
 //! What is done on machines.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use hatchery_host::{
     machine::{Difference, Event as HostEvent, Machine, Managed},
@@ -21,15 +21,48 @@ const LOOK: Duration = Duration::from_secs(120);
 impl Run<'_> {
     /// Whether anything on the machine is not as it is to be.
     pub(super) async fn would_change(&self, work: &Work) -> Result<bool, TaskError> {
-        let Some((_, machine, mut task)) = self.host_task(work, false)? else {
+        let Some((_, machine, task)) = self.question(work)? else {
             return Ok(false);
         };
-        task.deadline = LOOK;
         let differences = machine.look(&task).await;
         // It is not in doubt that nothing was touched.
         let differences = differences
             .map_err(|error| TaskError::Alone(Cause::new(error.to_string(), error.remedy())))?;
-        Ok(differences.iter().any(|one| *one != Difference::Unchanged))
+        Ok(!are_unchanged(&differences))
+    }
+
+    /// Those of these tasks for which their machine has nothing to change. Where that cannot be told each tells by itself.
+    pub(super) async fn unchanged<'w>(
+        &self,
+        tasks: impl Iterator<Item = (usize, &'w Work)>,
+    ) -> BTreeSet<usize> {
+        let (mut numbers, mut questions) = (Vec::new(), Vec::new());
+        let mut asked = None;
+        for (number, work) in tasks {
+            if let Ok(Some((_, machine, question))) = self.question(work) {
+                asked = Some(machine);
+                numbers.push(number);
+                questions.push(question);
+            }
+        }
+        let Some(machine) = asked else {
+            return BTreeSet::new();
+        };
+        let differences = machine.look_at_all(&questions).await.unwrap_or_default();
+        let answered = numbers.into_iter().zip(&differences);
+        let unchanged = answered.filter(|(_, differences)| are_unchanged(differences));
+        unchanged.map(|(number, _)| number).collect()
+    }
+
+    fn question<'w>(
+        &self,
+        work: &'w Work,
+    ) -> Result<Option<(&'w Name, &Machine, HostTask)>, TaskError> {
+        let mut asked = self.host_task(work, false)?;
+        if let Some((_, _, task)) = &mut asked {
+            task.deadline = LOOK;
+        }
+        Ok(asked)
     }
 
     /// Makes the machine so, behind the health of the others where it is restarted alone.
@@ -100,4 +133,8 @@ impl Run<'_> {
         let task = HostTask::new(owner.word(), made.operations).map_err(TaskError::failed)?;
         Ok(Some((machine, self.machine(machine)?, task)))
     }
+}
+
+fn are_unchanged(differences: &[Difference]) -> bool {
+    differences.iter().all(|one| *one == Difference::Unchanged)
 }

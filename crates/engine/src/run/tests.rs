@@ -1,3 +1,4 @@
+mod looks;
 mod one_by_one;
 
 use std::{

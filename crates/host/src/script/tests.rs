@@ -297,6 +297,41 @@ fn somebody_elses_edit_is_noticed_and_corrected() {
 }
 
 #[test]
+fn tasks_that_are_looked_at_together_know_nothing_of_each_other() {
+    let absent = || {
+        let path = MachinePath::new("/etc/there.conf").unwrap();
+        vec![Operation::Absent(path)]
+    };
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        place.apply(&task("role", mixture("first")));
+        let before = place.snapshot();
+        let tasks = [
+            task("role", mixture("first")),
+            task("other", absent()),
+            task("role", mixture("second")),
+            task("role", mixture("first")),
+        ];
+        let together = place.look_at_all(&tasks);
+        assert_eq!(together.len(), tasks.len(), "{shell:?}: {together:?}");
+        for (task, together) in tasks.iter().zip(&together) {
+            let alone = place.look(task);
+            assert_eq!((&together.steps, &together.end), (&alone.steps, &alone.end));
+        }
+        let changes = together.iter().map(|answer| {
+            let lines = answer.steps.values();
+            lines.filter(|one| matches!(one, Line::Would(..))).count()
+        });
+        let changes: Vec<_> = changes.collect();
+        assert!(
+            changes[0] == 0 && changes[1] == 1 && changes[2] > 1 && changes[3] == 0,
+            "{changes:?}"
+        );
+        assert_same(&place.snapshot(), &before, "looking changes nothing");
+    }
+}
+
+#[test]
 fn another_cluster_is_refused() {
     let place = Place::new(SHELLS[0]);
     place.apply(&task("role", mixture("first")));

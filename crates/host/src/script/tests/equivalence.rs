@@ -84,22 +84,23 @@ impl Twins {
             Act::Apply(owner, operations) => {
                 let task = task(owner, operations.clone());
                 let list = List::for_task(&task);
-                let text = |verb| self.with_setting(|setting| list.script(setting, &task, verb));
+                let look = self.with_setting(|setting| script::look(setting, [(&task, &list)]));
+                let apply = self.with_setting(|setting| list.apply(setting, &task));
                 same(
                     &self.place.look(&task),
-                    &self.ask(QUESTION, &text("look"), &list, false),
+                    &self.ask(QUESTION, &look, &list, false),
                     "look",
                 );
                 let (place, memory) = (&self.place, TASK);
                 same(
                     &place.apply_without_contents(&task),
-                    &self.ask(memory, &text("apply"), &list, false),
+                    &self.ask(memory, &apply, &list, false),
                     "asked",
                 );
                 self.check("asked");
                 same(
                     &place.apply(&task),
-                    &self.ask(memory, &text("apply"), &list, true),
+                    &self.ask(memory, &apply, &list, true),
                     "applied",
                 );
             }

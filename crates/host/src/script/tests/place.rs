@@ -20,7 +20,7 @@ use crate::{
     content::Source,
     machine::Managed,
     path::Word,
-    report::{Answer, Reader},
+    report::{Answer, Line, Reader},
     script::{self, Identity, List, Release, Setting},
     task::Task,
 };
@@ -206,8 +206,23 @@ impl Place {
     }
 
     pub(super) fn look(&self, task: &Task) -> Answer {
-        let text = self.script(task, "look");
-        read(&self.run(self.root(), &text))
+        let mut answers = self.look_at_all(std::slice::from_ref(task));
+        assert_eq!(answers.len(), 1);
+        answers.remove(0)
+    }
+
+    pub(super) fn look_at_all(&self, tasks: &[Task]) -> Vec<Answer> {
+        let lists: Vec<_> = tasks.iter().map(List::for_task).collect();
+        let text = self.with_setting(|setting| script::look(setting, tasks.iter().zip(&lists)));
+        let output = self.run(self.root(), &text);
+        let mut answers = Vec::new();
+        for line in Reader::default().push(&output.stdout).unwrap() {
+            if matches!(line, Line::Begin(_)) {
+                answers.push(Answer::default());
+            }
+            answers.last_mut().unwrap().take(line);
+        }
+        answers
     }
 
     pub(super) fn apply(&self, task: &Task) -> Answer {
@@ -219,10 +234,7 @@ impl Place {
         let incoming = self.root().join("var/lib/hatchery/in");
         fs::create_dir_all(&incoming).unwrap();
         let stage = tempfile::tempdir_in(&incoming).unwrap().keep();
-        read(&self.run(
-            &stage,
-            &with_programs(&self.script(task, "apply"), programs),
-        ))
+        read(&self.run(&stage, &with_programs(&self.apply_script(task), programs)))
     }
 
     pub(super) fn apply_without_contents(&self, task: &Task) -> Answer {
@@ -257,7 +269,7 @@ impl Place {
                 fs::set_permissions(&at, fs::Permissions::from_mode(mode.into())).unwrap();
             }
         }
-        self.run_limited(&stage, &self.script(task, "apply"), limit)
+        self.run_limited(&stage, &self.apply_script(task), limit)
     }
 
     pub(super) fn undo(&self, owners: &[Word]) -> Answer {
@@ -297,8 +309,8 @@ impl Place {
         self.with_setting(script::managed)
     }
 
-    fn script(&self, task: &Task, verb: &str) -> String {
-        self.with_setting(|setting| List::for_task(task).script(setting, task, verb))
+    fn apply_script(&self, task: &Task) -> String {
+        self.with_setting(|setting| List::for_task(task).apply(setting, task))
     }
 
     fn with_setting<T>(&self, use_it: impl FnOnce(&Setting<'_>) -> T) -> T {

@@ -15,6 +15,8 @@ pub(super) struct Request {
     pub(super) owner: String,
     pub(super) lock_timeout: u64,
     pub(super) steps: Vec<Step>,
+    /// The steps of each task that is only looked at.
+    pub(super) looks: Vec<Vec<Step>>,
     pub(super) call: Call,
 }
 
@@ -148,7 +150,7 @@ impl Request {
     pub(super) fn read(script: &str) -> Option<Self> {
         let lines = words_of_lines(&script::shown(script));
         let mut values: HashMap<&str, &str> = HashMap::new();
-        let mut steps = Vec::new();
+        let (mut steps, mut looks) = (Vec::new(), Vec::new());
         let mut in_list = false;
         for line in &lines {
             match line
@@ -159,7 +161,8 @@ impl Request {
             {
                 ["ops()", "{"] => in_list = true,
                 ["}"] => in_list = false,
-                [":"] => {}
+                [":" | "("] => {}
+                [")"] => looks.push(std::mem::take(&mut steps)),
                 words if in_list => steps.push(Step::read(words)?),
                 [word] => {
                     let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -176,7 +179,7 @@ impl Request {
             .as_slice()
         {
             ["apply"] => Call::Apply,
-            ["look"] => Call::Look,
+            [")"] => Call::Look,
             ["undo", "*"] => Call::Undo(Released::All),
             ["undo", owners] => Call::Undo(Released::Owners(
                 owners.split(' ').map(str::to_owned).collect(),
@@ -198,6 +201,7 @@ impl Request {
             owner: value("owner")?,
             lock_timeout: value("lock_timeout")?.parse().ok()?,
             steps,
+            looks,
             call,
         })
     }

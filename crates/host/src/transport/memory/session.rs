@@ -17,7 +17,7 @@ use super::{
     incoming,
     login::{Command, Work},
     look::look,
-    request::{Call, Request},
+    request::{Call, Request, Step},
 };
 use crate::{
     facts,
@@ -200,12 +200,20 @@ impl Session {
     }
 
     async fn look(&mut self, request: &Request) -> Stop {
+        let mut stop = Stop::Ended(0);
+        for steps in &request.looks {
+            stop = self.look_at(request, steps).await;
+        }
+        stop
+    }
+
+    async fn look_at(&mut self, request: &Request, steps: &[Step]) -> Stop {
         self.say(&format!("hatchery 1 {}", request.run)).await;
         let found = {
             let state = self.machine.lock();
             match &state.store.cluster {
                 Some((id, name)) if *id != request.cluster => Err(format!("held {id} {name}")),
-                _ => Ok(look(&state.world, &state.store, &request.steps)),
+                _ => Ok(look(&state.world, &state.store, steps)),
             }
         };
         let needs = match found {
