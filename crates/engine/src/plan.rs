@@ -357,7 +357,10 @@ impl<'a> Maker<'a> {
         own.push(("cluster DNS", dns));
         let mut manifests = Vec::new();
         for (title, text) in own {
-            manifests.push((title.to_owned(), Manifest::of_ours(title, &text)?));
+            let mut manifest = Manifest::of_ours(title, &text)?;
+            // Of our own nobody need be told.
+            network_plugin::fit(cluster, &mut manifest.objects);
+            manifests.push((title.to_owned(), manifest));
         }
         for mut manifest in user.iter().cloned() {
             self.notes

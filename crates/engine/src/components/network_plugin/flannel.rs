@@ -4,7 +4,7 @@ use hatchery_host::operation::Protocol;
 use hatchery_spec::Cluster;
 use ipnet::IpNet;
 use kube::api::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Leftovers, NetworkPlugin};
 
@@ -36,7 +36,8 @@ impl NetworkPlugin for Flannel {
     }
 
     fn fit(&self, cluster: &Cluster, object: &mut DynamicObject) -> Vec<String> {
-        fit(cluster, object).into_iter().collect()
+        let fitted = [fit_network(cluster, object), fit_api(cluster, object)];
+        fitted.into_iter().flatten().collect()
     }
 
     fn leftovers(&self) -> Leftovers {
@@ -117,7 +118,7 @@ fn members(cluster: &Cluster) -> Vec<(&'static str, Value)> {
 }
 
 /// The network in flannel's configuration; tells whether it had to be changed.
-fn fit(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
+fn fit_network(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     let Some(Value::String(text)) = object.data.pointer_mut("/data/net-conf.json") else {
         return None;
     };
@@ -142,6 +143,34 @@ fn fit(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     Some(format!(
         "flannel's network is {}, as the cluster's pods'",
         cidrs.join(" and ")
+    ))
+}
+
+/// flannel reaches the API where the kubelets do, not by the address of a Service, which leads nowhere before kube-proxy has
+/// seen its node: who asks too early is not answered and tries again after ten seconds, and the node waits for it. Tells
+/// whether that had to be changed.
+fn fit_api(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
+    let containers = object.data.pointer_mut("/spec/template/spec/containers")?;
+    let mut containers = containers.as_array_mut()?.iter_mut();
+    let container = containers.find(|container| {
+        let words = ["command", "args"].map(|list| container[list].as_array());
+        let mut words = words.into_iter().flatten().flatten();
+        words.any(|word| word == "--kube-subnet-mgr")
+    })?;
+    let env = container.as_object_mut()?.entry("env");
+    let env = env.or_insert_with(|| json!([])).as_array_mut()?;
+    if env
+        .iter()
+        .any(|one| one["name"] == "KUBERNETES_SERVICE_HOST")
+    {
+        return None;
+    }
+    let endpoint = &cluster.endpoint;
+    let host = json!({"name": "KUBERNETES_SERVICE_HOST", "value": endpoint.host.to_string()});
+    let port = json!({"name": "KUBERNETES_SERVICE_PORT", "value": endpoint.port.to_string()});
+    env.splice(..0, [host, port]);
+    Some(format!(
+        "flannel reaches the API at {endpoint}, as the kubelets do"
     ))
 }
 
@@ -198,7 +227,70 @@ mod tests {
         assert_eq!(six["EnableIPv4"], false);
         // What is right already is left alone.
         let mut ours = api::parse(&manifest(&dual(), &[])).unwrap();
-        assert_eq!(fit(&dual(), &mut ours), [""; 0]);
+        assert_eq!(
+            ours.iter_mut().find_map(|one| fit_network(&dual(), one)),
+            None
+        );
+    }
+
+    #[test]
+    fn flannel_asks_the_api_where_kubelets_do() {
+        let env = |objects: &[DynamicObject]| {
+            let env = "/spec/template/spec/containers/0/env";
+            let mut env = objects.iter().filter_map(|object| object.data.pointer(env));
+            env.next()
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let value = |objects: &[DynamicObject], name: &str| {
+            let found: Vec<_> = env(objects)
+                .into_iter()
+                .filter(|one| one["name"] == name)
+                .collect();
+            assert_eq!(found.len(), 1, "{name}");
+            found[0]["value"].as_str().map(str::to_owned)
+        };
+        let six = cluster("fd00:2::/56", "fd00:1::/112");
+        for (cluster, address) in [(single(), "10.0.0.1"), (six, "fd00::1")] {
+            let mut objects = api::parse(&manifest(&cluster, &[])).unwrap();
+            let notes = fit(&cluster, &mut objects);
+            assert_eq!(
+                notes,
+                [format!(
+                    "flannel reaches the API at {}, as the kubelets do",
+                    cluster.endpoint
+                )]
+            );
+            assert_eq!(
+                value(&objects, "KUBERNETES_SERVICE_HOST").as_deref(),
+                Some(address)
+            );
+            assert_eq!(
+                value(&objects, "KUBERNETES_SERVICE_PORT").as_deref(),
+                Some("6443")
+            );
+            assert_eq!(value(&objects, "HOST_IP"), None);
+            // Once is enough.
+            assert_eq!(fit(&cluster, &mut objects), [""; 0]);
+        }
+        // The user's own choice counts, and so does somebody else's container.
+        for (container, count) in [
+            (
+                "args: [--kube-subnet-mgr], env: [{name: KUBERNETES_SERVICE_HOST, value: api.example}]",
+                1,
+            ),
+            ("args: [--ip-masq]", 0),
+            ("args: [--kube-subnet-mgr]", 2),
+        ] {
+            let text = format!(
+                "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: x}}\n\
+                 spec: {{template: {{spec: {{containers: [{{name: x, {container}}}]}}}}}}\n"
+            );
+            let mut objects = api::parse(&text).unwrap();
+            fit(&single(), &mut objects);
+            assert_eq!(env(&objects).len(), count, "{container}");
+        }
     }
 
     #[test]
