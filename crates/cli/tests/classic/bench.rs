@@ -94,6 +94,15 @@ impl Bench {
         fs::write(&path, text).unwrap();
     }
 
+    /// Writes the entry of one more machine behind that of another, in the list of nodes.
+    pub(crate) fn add_node(&self, behind: &Machine, machine: &Machine) {
+        let path = self.user.path().join("deploy.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, after) = text.rsplit_once(&entry(behind)).unwrap();
+        let text = [before, &entry(behind), &entry(machine), after].concat();
+        fs::write(&path, text).unwrap();
+    }
+
     pub(crate) async fn cleanup(&self) {
         self.hatchery(0, "cleanup -y");
         for machine in &self.lab.machines {

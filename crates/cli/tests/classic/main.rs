@@ -15,9 +15,10 @@ mod existing_docker;
 mod workload;
 mod writer;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use hatchery_sandbox::{fault::Fault, lab::Machine};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::{
@@ -45,7 +46,7 @@ async fn three_masters_behind_a_load_balancer_outlive_each_of_them() {
     let text = format!(
         "runtime: containerd\nmasters:\n{}nodes:\n{}loadbalance: {{name: {}, ip: {}, bind-port: 8443}}\n{}",
         entries(&[first, second, third]),
-        entries(&[first, second, third, worker, other]),
+        entries(&[first, second, third, worker]),
         balancer.name,
         balancer.address,
         lists(&["containerd", "runc"]),
@@ -53,6 +54,10 @@ async fn three_masters_behind_a_load_balancer_outlive_each_of_them() {
     bench.begin(&text).await;
 
     bench.hatchery(0, "deploy");
+    assert_ready(first, 4, "containerd://1.6").await;
+    bench.add_node(worker, other);
+    let cluster = [first, second, third, worker, balancer];
+    only_written_to(&bench, other, &cluster).await;
     assert_ready(first, 5, "containerd://1.6").await;
     let view = kubectl(second, "config view").await;
     let endpoint = format!("{}:8443", balancer.address);
@@ -115,6 +120,26 @@ async fn three_masters_behind_a_load_balancer_outlive_each_of_them() {
     let again = bench.hatchery(0, "deploy");
     assert!(again.contains("nothing had to be changed"), "{again}");
     bench.cleanup().await;
+}
+
+/// A deploy writes to one machine and to none of the others, be it only its own record or its lock.
+async fn only_written_to(bench: &Bench, machine: &Machine, others: &[&Machine]) {
+    for other in others {
+        // Times of files are told in ticks of the kernel.
+        inside(other, "touch /tmp/before && sleep 0.1").await;
+    }
+    let said = bench.hatchery(0, "deploy -o json");
+    let events = said
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let changes = events.filter(|event| event["event"] == "finished" && event["changes"] != 0);
+    let changed: BTreeSet<_> = changes.map(|event| event["machine"].to_string()).collect();
+    assert_eq!(changed, BTreeSet::from([format!("\"{}\"", machine.name)]));
+    let written = "find /etc /usr /opt /var/lib/hatchery -newer /tmp/before; rm /tmp/before";
+    for other in others {
+        assert_eq!(inside(other, written).await, "", "{}", other.name);
+    }
+    assert_ne!(inside(machine, "ls /var/lib/hatchery/record").await, "");
 }
 
 /// Each was restarted, and none was away before the one before it was ready. Machines here have one clock.

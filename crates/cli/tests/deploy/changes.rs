@@ -117,6 +117,7 @@ async fn edits_of_the_file() {
         "changed file /etc/kubernetes/kube-proxy.conf",
         kubelet,
         "changed unit kube-proxy.service",
+        "changed DaemonSet kube-flannel/flannel",
     ];
     let containerd = [
         "changed file /etc/systemd/system/containerd.service",
