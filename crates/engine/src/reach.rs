@@ -47,7 +47,7 @@ pub fn machines<'a>(
     let machines = nodes.iter().zip(routes).map(|(node, (target, privilege))| {
         let ssh = Ssh::new(target, timeouts.clone(), bastions.clone());
         let mut machine = Machine::new(Arc::new(ssh), privilege, identity.clone());
-        machine.questions = traces::QUESTIONS;
+        machine.questions = traces::questions();
         (node.name.clone(), Arc::new(machine))
     });
     Ok(BTreeMap::from_iter(machines))

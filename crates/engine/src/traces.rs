@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hatchery_host::facts::{DirectorySetting, Facts, Questions, Unit};
 
-use crate::components::etcd::Directories;
+use crate::components::{etcd::Directories, runtime};
 
 const CONFIGURATION: &str = "/etc/kubernetes";
 const MANIFESTS: &str = "/etc/kubernetes/manifests";
@@ -21,20 +21,25 @@ const UNITS: [&str; 5] = [
     "rke2-server.service",
 ];
 
-/// What machines are asked for this.
-pub(crate) const QUESTIONS: Questions = Questions {
-    entries: &[
-        CONFIGURATION,
-        MANIFESTS,
-        DATA[0],
-        DATA[1],
-        DATA[2],
-        MEMBER_OF_OURS,
-    ],
-    units: &UNITS,
-    directories: &[etcd_setting(ETCD_DATA), etcd_setting(ETCD_WAL)],
-    busy_mounts: &["/var/lib/kubelet/pods", "/var/lib/kubelet/plugins"],
-};
+/// What machines are asked for this, and for container runtimes.
+pub(crate) fn questions() -> Questions {
+    Questions {
+        entries: &[
+            CONFIGURATION,
+            MANIFESTS,
+            DATA[0],
+            DATA[1],
+            DATA[2],
+            MEMBER_OF_OURS,
+        ],
+        units: &UNITS,
+        directories: &ETCD_SETTINGS,
+        busy_mounts: &["/var/lib/kubelet/pods", "/var/lib/kubelet/plugins"],
+        runtimes: &runtime::QUESTIONS,
+    }
+}
+
+const ETCD_SETTINGS: [DirectorySetting; 2] = [etcd_setting(ETCD_DATA), etcd_setting(ETCD_WAL)];
 
 const fn etcd_setting(name: &'static str) -> DirectorySetting {
     DirectorySetting {

@@ -51,9 +51,9 @@ pub use network::{Address, DefaultRoute, Interface, Names};
 pub use os::{Arch, Os};
 pub use port::{Listener, Process, Protocol};
 pub use program::Shell;
-pub use question::{ConfiguredDirectory, DirectorySetting, Questions, script};
+pub use question::{ConfiguredDirectory, DirectorySetting, Questions, RuntimeQuestion, script};
 pub use resolver::Resolver;
-pub use runtime::{Runtime, RuntimeKind};
+pub use runtime::Runtime;
 pub use runtime_use::{DOCKER_SETTINGS, DockerUse, RUNTIME_USE, RuntimeUse};
 pub use security::{AppArmor, Selinux, SelinuxMode};
 pub use service::{ActiveState, Init, Systemd, Unit};
@@ -128,7 +128,7 @@ pub struct Facts {
     pub listeners: Option<Vec<Listener>>,
     /// Name resolution.
     pub resolver: Option<Resolver>,
-    /// Container runtimes that are installed.
+    /// Those of [`Questions::runtimes`] that are installed.
     pub runtimes: Vec<Runtime>,
     /// Whom they serve, besides a cluster of ours.
     #[serde(default)]

@@ -206,14 +206,17 @@ pub struct User {
     pub home: MachinePath,
 }
 
-/// Which program keeps container images.
+/// What keeps container images, and the shell commands by which it is spoken to. Each is a text for `sh -c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum ImageStore {
-    /// containerd, in the namespace of Kubernetes.
-    Containerd,
-    Docker,
-    Isulad,
+pub struct ImageStore {
+    /// What it is called in messages and in the machine's record: one word, the same in all releases.
+    pub name: &'static str,
+    /// Prints the names of all images, a line each. Fails when the store does not answer, without waiting long.
+    pub list: &'static str,
+    /// Loads the archive `$1`.
+    pub load: &'static str,
+    /// Removes the image `$1`; whether that succeeds does not matter. The record keeps it, for whichever release undoes it.
+    pub remove: &'static str,
 }
 
 /// See [`Operation::Images`].

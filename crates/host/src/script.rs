@@ -16,7 +16,7 @@ use record_key::{key, package_key, path_key};
 
 use crate::{
     content::Content,
-    operation::{Access, ImageStore, Operation, PackageSource},
+    operation::{Access, Operation, PackageSource},
     path::{MachinePath, Word},
     quote::quote,
     task::Task,
@@ -262,14 +262,17 @@ impl List {
                 self.step(number, "user", &key("user", name), &[name, home]);
             }
             Operation::Images(images) => {
-                let store = match images.store {
-                    ImageStore::Containerd => "containerd",
-                    ImageStore::Docker => "docker",
-                    ImageStore::Isulad => "isulad",
-                };
+                let store = &images.store;
                 let references = images.references().join(" ");
-                let name = format!("{store} {references}");
-                let step = self.step(number, "image", &key("image", &name), &[store, &references]);
+                let name = format!("{} {references}", store.name);
+                let arguments = [
+                    store.name,
+                    &references,
+                    store.list,
+                    store.load,
+                    store.remove,
+                ];
+                let step = self.step(number, "image", &key("image", &name), &arguments);
                 self.steps[step].payload = Some(Payload {
                     content: images.archive.clone(),
                     access: None,

@@ -15,8 +15,8 @@ use std::{
 };
 
 use hatchery_host::facts::{
-    Arch, DirectorySetting, DockerUse, Facts, Listener, Process, Protocol, Questions, Shell, parse,
-    script,
+    Arch, DirectorySetting, DockerUse, Facts, Listener, Process, Protocol, Questions,
+    RuntimeQuestion, Shell, parse, script,
 };
 use hatchery_sandbox::{packages, progress::Progress};
 
@@ -25,6 +25,13 @@ const QUESTIONS: Questions = Questions {
     units: &["sshd.service"],
     directories: &[setting("DATA"), setting("LOG")],
     busy_mounts: &["/var/lib/busy.d"],
+    runtimes: &[RuntimeQuestion {
+        name: "archiver",
+        program: "tar",
+        unit: "tar.service",
+        socket: "/run/tar.sock",
+        data: "/var/lib/tar",
+    }],
 };
 
 const fn setting(name: &'static str) -> DirectorySetting {
@@ -102,6 +109,9 @@ async fn every_shell_finds_the_same() {
         let disks = facts.disks.as_ref().unwrap();
         let root = disks.iter().find(|disk| disk.path == "/").unwrap();
         assert!(root.space.as_ref().unwrap().size > 0);
+        let runtimes = facts.runtimes.iter();
+        let runtimes: Vec<_> = runtimes.map(|runtime| &*runtime.kind).collect();
+        assert_eq!(runtimes, ["archiver"]);
         let interfaces = facts.interfaces.as_ref().unwrap();
         let loopback = interfaces
             .iter()

@@ -23,6 +23,7 @@ const QUESTIONS: Questions = Questions {
     units: &["kubelet.service"],
     directories: &[],
     busy_mounts: &[],
+    runtimes: &[],
 };
 
 const RUN: &str = "eval \"$(cat)\"";

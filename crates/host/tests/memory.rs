@@ -121,7 +121,12 @@ fn everything(flavour: &str) -> Vec<Operation> {
         }),
         Operation::Images(
             Images::new(
-                ImageStore::Containerd,
+                ImageStore {
+                    name: "containerd",
+                    list: "ctr images ls -q",
+                    load: "ctr images import \"$1\"",
+                    remove: "ctr images rm \"$1\"",
+                },
                 Content::bytes(*b"an archive"),
                 vec!["pause:3.9".into()],
             )

@@ -1,22 +1,22 @@
 //! The one value that every dialect becomes. Whoever holds one need not check it again.
 
+mod components;
 mod machine;
 mod network;
 mod packages;
-mod settings;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use components::{Arguments, Certificates, Component, OpenPort, Protocol};
 pub use machine::{Access, Jump, Machine, Password, Role};
 pub use network::{CoreDns, DnsService, NetworkPlugin, PodNetwork, ServiceNetwork};
 pub use packages::{Archive, Item, ManifestSource, PackageList, Packages, Schedule};
-pub use settings::{
-    ApiServer, Arguments, Certificates, Component, DOCKER_HUB, Etcd, KubeProxy, KubeProxyMode,
-    Kubelet, OpenPort, Protocol, Registries, Runtime,
-};
 
+pub use crate::settings::{
+    api_server::*, etcd::*, kube_proxy::*, kubelet::*, registries::*, runtime::*,
+};
 use crate::value::{Endpoint, Name, Port, Release, Version};
 
 /// The dialect of a deploy file.

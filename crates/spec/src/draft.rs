@@ -5,14 +5,15 @@
 
 use std::net::IpAddr;
 
-use crate::cluster::{
-    Component, Dialect, Item, Jump, KubeProxyMode, OpenPort, PackageList, Password, Role,
+use crate::cluster::{Component, Dialect, Item, Jump, OpenPort, PackageList, Password, Role};
+use crate::settings::{
+    api_server::ApiServerDraft, etcd::EtcdDraft, kube_proxy::KubeProxyDraft, kubelet::KubeletDraft,
+    runtime::RuntimeDraft,
 };
-use crate::runtimes::{self, RuntimeKind};
 use crate::source::{Span, Spanned};
 use crate::value::{
-    AbsolutePath, Arch, Cidrs, DnsName, Endpoint, GoDuration, Host, HostKey, Label, LocalPath,
-    Name, Port, Release, Taint, Version,
+    AbsolutePath, Arch, Cidrs, DnsName, Endpoint, Host, HostKey, Label, LocalPath, Name, Port,
+    Release, Taint, Version,
 };
 
 /// A value that may not have been given.
@@ -139,25 +140,12 @@ pub(crate) struct Draft {
     pub(crate) network_plugin: Field<String>,
     /// The path of the manifest on the masters.
     pub(crate) network_manifest: Field<AbsolutePath>,
-    /// For the API server's certificate.
-    pub(crate) extra_names: Vec<Spanned<DnsName>>,
-    /// For the API server's certificate.
-    pub(crate) extra_addresses: Vec<Spanned<IpAddr>>,
-    pub(crate) api_timeout: Field<GoDuration>,
     pub(crate) external_ca: Field<LocalPath>,
-    pub(crate) etcd_token: Field<String>,
-    pub(crate) runtime: Field<&'static RuntimeKind>,
-    pub(crate) runtime_endpoint: Field<String>,
-    /// Mirrors without the name of a registry.
-    pub(crate) registry_mirrors: Vec<Spanned<String>>,
-    /// Pairs of a registry and a mirror of it.
-    pub(crate) named_mirrors: Vec<(Spanned<String>, Spanned<String>)>,
-    pub(crate) insecure_registries: Vec<Spanned<String>>,
-    pub(crate) pause_image: Field<String>,
-    pub(crate) cni_bin_dirs: Field<Vec<AbsolutePath>>,
-    pub(crate) allow_existing_runtime: Field<bool>,
-    pub(crate) kubelet_serving: Field<bool>,
-    pub(crate) kube_proxy_mode: Field<KubeProxyMode>,
+    pub(crate) api_server: ApiServerDraft,
+    pub(crate) etcd: EtcdDraft,
+    pub(crate) runtime: RuntimeDraft,
+    pub(crate) kubelet: KubeletDraft,
+    pub(crate) kube_proxy: KubeProxyDraft,
     pub(crate) extra_args: Vec<(Component, Spanned<String>, String)>,
     pub(crate) open_ports: Vec<(Role, Spanned<OpenPort>)>,
     pub(crate) archives: Vec<(Spanned<Arch>, Spanned<String>)>,
@@ -172,11 +160,6 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// The container runtime: the one that is named, or the default.
-    pub(crate) fn runtime_kind(&self) -> &'static RuntimeKind {
-        self.runtime.unwrap_or(runtimes::DEFAULT)
-    }
-
     pub(crate) fn new(dialect: Dialect, file: Span, others_can_read: bool) -> Self {
         Self {
             dialect,
@@ -206,21 +189,12 @@ impl Draft {
             pod_cidrs: Field::Absent,
             network_plugin: Field::Absent,
             network_manifest: Field::Absent,
-            extra_names: Vec::new(),
-            extra_addresses: Vec::new(),
-            api_timeout: Field::Absent,
             external_ca: Field::Absent,
-            etcd_token: Field::Absent,
-            runtime: Field::Absent,
-            runtime_endpoint: Field::Absent,
-            registry_mirrors: Vec::new(),
-            named_mirrors: Vec::new(),
-            insecure_registries: Vec::new(),
-            pause_image: Field::Absent,
-            cni_bin_dirs: Field::Absent,
-            allow_existing_runtime: Field::Absent,
-            kubelet_serving: Field::Absent,
-            kube_proxy_mode: Field::Absent,
+            api_server: ApiServerDraft::default(),
+            etcd: EtcdDraft::default(),
+            runtime: RuntimeDraft::default(),
+            kubelet: KubeletDraft::default(),
+            kube_proxy: KubeProxyDraft::default(),
             extra_args: Vec::new(),
             open_ports: Vec::new(),
             archives: Vec::new(),

@@ -1,12 +1,12 @@
 //! The two dialects of eggo, which may be mixed: the manual's and the later one.
 
 mod access;
+mod arguments;
 mod hosts;
 pub(crate) mod item_names;
 mod items;
 mod network;
 mod packages;
-pub(crate) mod settings;
 
 use crate::cluster::Dialect;
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
@@ -14,8 +14,8 @@ use crate::draft::{Draft, Field};
 use crate::keys::{self, report_unknown};
 use crate::source::{Input, Span, Spanned};
 use crate::tree::{Key, Node};
-use crate::value::{Endpoint, GoDuration, Mismatch, Name, Release, Version};
-use crate::walk::{boolean, section, value, word};
+use crate::value::{Endpoint, Name, Release, Version};
+use crate::walk::{boolean, section, value};
 
 /// Whether a file is the manual's eggo dialect, by the keys that only that one has.
 fn is_classic(root: &Node) -> bool {
@@ -54,37 +54,13 @@ pub(crate) fn read(root: &Node, input: Input<'_>, diagnostics: &mut Diagnostics)
     draft
 }
 
-/// What a section is about. Networks are compared with machines' addresses, and a key that nobody knows may be meant for
-/// either, so both count as needed.
+/// What a section is about that is no setting of a component. Networks are compared with machines' addresses, and a key
+/// that nobody knows may be meant for either, so both count as needed.
 fn topic(key: &str) -> Topic {
     match key {
-        "kubernetes-version"
-        | "etcd-version"
-        | "containerd-version"
-        | "coredns-version"
-        | "external-ca"
-        | "external-ca-path"
-        | "apiserver-cert-sans"
-        | "apiserver-timeout"
-        | "etcd-external"
-        | "etcd-token"
-        | "pause-image"
-        | "cni-bin-dir"
-        | "runtime"
-        | "runtime-endpoint"
-        | "registry-mirrors"
-        | "insecure-registries"
-        | "allow-existing-runtime"
-        | "enable-kubelet-serving"
-        | "network-plugin"
-        | "kube-proxy"
-        | "config-extra-args"
-        | "open-ports"
-        | "install"
-        | "package-src"
-        | "pacakges"
-        | "packages"
-        | "addons" => Topic::Deployment,
+        "kubernetes-version" | "etcd-version" | "containerd-version" | "coredns-version"
+        | "external-ca" | "external-ca-path" | "config-extra-args" | "open-ports" | "install"
+        | "package-src" | "pacakges" | "packages" | "addons" => Topic::Deployment,
         _ => Topic::Access,
     }
 }
@@ -137,28 +113,10 @@ impl Reader<'_> {
             "apiserver-endpoint" => {
                 draft.endpoint = value(node, "bad-endpoint", Endpoint::parse, d);
             }
-            "apiserver-cert-sans" => self.certificate_names(node),
-            "apiserver-timeout" => {
-                draft.api_timeout = value(node, "bad-duration", GoDuration::parse, d);
-            }
-            "etcd-external" => self.etcd_external(node),
-            "etcd-token" => draft.etcd_token = value(node, "bad-token", token, d),
             "dns-vip" => draft.dns_vip = value(node, "bad-address", crate::value::address, d),
             "dns-domain" => {
                 draft.dns_domain = value(node, "bad-name", crate::value::DnsName::parse, d);
             }
-            "pause-image"
-            | "cni-bin-dir"
-            | "runtime"
-            | "runtime-endpoint"
-            | "registry-mirrors"
-            | "insecure-registries"
-            | "allow-existing-runtime"
-            | "enable-kubelet-serving"
-            | "network-plugin" => {
-                self.runtime(key, node);
-            }
-            "kube-proxy" => self.kube_proxy(node),
             "config-extra-args" => self.extra_args(node),
             "open-ports" => self.open_ports(node),
             "install" => self.install(node),
@@ -169,8 +127,25 @@ impl Reader<'_> {
                 }
             }
             "addons" => self.addons(node),
-            _ => report_unknown(key, &[""], d),
+            _ if self.setting(key, node) => {}
+            _ => report_unknown(key, &[""], self.diagnostics),
         }
+    }
+
+    /// Reads a setting of a component, if the key is one.
+    fn setting(&mut self, key: &Key, node: &Node) -> bool {
+        let d = &mut *self.diagnostics;
+        let draft = &mut *self.draft;
+        d.set_topic(Topic::Deployment);
+        let is_setting = draft.api_server.read(key, node, d)
+            || draft.etcd.read(key, node, d)
+            || draft.runtime.read(key, node, d)
+            || draft.kubelet.read(key, node, d)
+            || draft.kube_proxy.read(key, node, d);
+        if !is_setting {
+            d.set_topic(topic(&key.text));
+        }
+        is_setting
     }
 
     /// Whether a thing that has two names is said for the first time; the second is an error.
@@ -186,17 +161,6 @@ impl Reader<'_> {
         }
         self.given.push((what, key.span));
         true
-    }
-
-    fn etcd_external(&mut self, node: &Node) {
-        if let Field::Given(Spanned { value: true, span }) =
-            value(node, "bad-boolean", boolean, self.diagnostics)
-        {
-            self.diagnostics.push(
-                Diagnostic::error("unsupported", span, "an external etcd is not supported")
-                    .remedy("set it to false, and list the machines for etcd in `etcds` (the masters by default)"),
-            );
-        }
     }
 
     /// A path counts only when `external-ca` asks for it.
@@ -224,19 +188,4 @@ impl Reader<'_> {
             Field::Wrong => {}
         }
     }
-}
-
-/// etcd's token goes into its environment file.
-fn token(text: &str) -> Result<String, Mismatch> {
-    let text = word(text)?;
-    if text
-        .chars()
-        .any(|c| c.is_whitespace() || "'\"\\$`".contains(c))
-    {
-        return Err(Mismatch::new(
-            "not a token",
-            "use letters, digits and '-' only",
-        ));
-    }
-    Ok(text)
 }

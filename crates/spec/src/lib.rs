@@ -38,6 +38,7 @@ pub mod reading;
 mod resolve;
 pub mod runtimes;
 pub mod schema;
+mod settings;
 pub mod source;
 pub mod template;
 mod tree;

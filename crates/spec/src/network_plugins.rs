@@ -1,17 +1,27 @@
-//! Network plugins as deploy files know them, one file for each that is treated specially.
+//! Network plugins as deploy files know them: a row for each that is treated specially.
 //!
-//! How one is set up in the cluster and on machines is in the engine's file of the same name. To add a plugin, add these
-//! two files and a line to the list in each crate.
+//! How one is set up in the cluster and on machines is in the engine's `components/network_plugin/NAME.rs`.
 
-mod calico;
-mod flannel;
-mod other;
+/// All kinds; the last is for plugins without a row of their own.
+pub const ALL: [&NetworkPluginKind; 3] = [&FLANNEL, &CALICO, &OTHER];
 
-/// All kinds; the last is for plugins without a file of their own.
-pub const ALL: [&NetworkPluginKind; 3] = [&flannel::FLANNEL, &calico::CALICO, &other::OTHER];
+const FLANNEL: NetworkPluginKind = NetworkPluginKind {
+    name: "flannel",
+    needs_manifest: false,
+};
+
+const CALICO: NetworkPluginKind = NetworkPluginKind {
+    name: "calico",
+    needs_manifest: true,
+};
+
+const OTHER: NetworkPluginKind = NetworkPluginKind {
+    name: "other",
+    needs_manifest: true,
+};
 
 /// The default of inventories.
-pub(crate) const INVENTORY_DEFAULT: &NetworkPluginKind = &flannel::FLANNEL;
+pub(crate) const INVENTORY_DEFAULT: &NetworkPluginKind = &FLANNEL;
 
 /// A network plugin, or several that are treated alike.
 #[derive(Debug)]
@@ -27,7 +37,7 @@ impl NetworkPluginKind {
     pub fn called(name: &str) -> &'static Self {
         let mut all = ALL.into_iter();
         all.find(|kind| kind.name.eq_ignore_ascii_case(name))
-            .unwrap_or(&other::OTHER)
+            .unwrap_or(&OTHER)
     }
 }
 

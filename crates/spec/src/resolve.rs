@@ -8,22 +8,19 @@ mod lists;
 mod machines;
 mod names;
 mod ports;
-mod registries;
 mod versions;
 
 use std::collections::BTreeMap;
 
 use crate::cluster::{
-    ApiServer, Arguments, Certificates, Cluster, CompanionVersions, CoreDns, Dialect, DnsService,
-    Etcd, KubeProxy, KubeProxyMode, Kubelet, NetworkPlugin, PodNetwork, Runtime, ServiceNetwork,
+    Arguments, Certificates, Cluster, CompanionVersions, CoreDns, DnsService, NetworkPlugin,
+    PodNetwork, ServiceNetwork,
 };
 use crate::diagnostic::{Diagnostic, Diagnostics, Topic};
 use crate::draft::{Draft, Field};
+use crate::settings::registries;
 use crate::source::Span;
-use crate::value::{AbsolutePath, DnsName, GoDuration};
-
-/// How long the API server works at one request unless said.
-const REQUEST_TIMEOUT: GoDuration = GoDuration::seconds(120);
+use crate::value::DnsName;
 
 /// Adds defaults, compares what must agree, and makes the cluster unless there are errors.
 pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cluster> {
@@ -38,7 +35,7 @@ pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cl
     diagnostics.set_topic(Topic::Deployment);
     versions::check(draft, &networks, diagnostics);
     archives::check(draft, &fleet, diagnostics);
-    registries::check(draft, diagnostics);
+    registries::check(&draft.runtime, diagnostics);
     require_plugin(draft, diagnostics);
     diagnostics.set_topic(Topic::Access);
     if diagnostics.has_errors() {
@@ -48,7 +45,6 @@ pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cl
     if masters.is_empty() {
         return None;
     }
-    let runtime = draft.runtime_kind();
     Some(Cluster {
         id: draft.id.value()?.clone(),
         dialect: draft.dialect,
@@ -77,40 +73,17 @@ pub(crate) fn resolve(draft: &Draft, diagnostics: &mut Diagnostics) -> Option<Cl
             cidrs: networks.pods,
             plugin: plugin(draft),
         },
-        api_server: ApiServer {
-            extra_names: distinct(draft.extra_names.iter().map(|one| one.value.clone())),
-            extra_addresses: distinct(draft.extra_addresses.iter().map(|one| one.value)),
-            request_timeout: draft.api_timeout.unwrap_or(REQUEST_TIMEOUT),
-        },
+        api_server: draft.api_server.resolve(),
         certificates: Certificates {
             external_ca: draft.external_ca.value().cloned(),
         },
-        etcd: Etcd {
-            token: draft.etcd_token.unwrap_or("etcd-cluster".to_owned()),
-        },
-        runtime: Runtime {
-            kind: runtime,
-            endpoint: draft
-                .runtime_endpoint
-                .value()
-                .cloned()
-                .or_else(|| runtime.endpoint.map(str::to_owned)),
-            registries: registries::derive(draft),
-            pause_image: draft
-                .pause_image
-                .unwrap_or(registries::PAUSE_IMAGE.to_owned()),
-            cni_bin_dirs: cni_bin_dirs(draft)?,
-            allow_existing: draft.allow_existing_runtime.unwrap_or(false),
-        },
-        kubelet: Kubelet {
-            serving_certificate: draft.kubelet_serving.unwrap_or(true),
-        },
-        kube_proxy: KubeProxy {
-            mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
-        },
+        etcd: draft.etcd.resolve(),
+        runtime: draft.runtime.resolve(draft.dialect)?,
+        kubelet: draft.kubelet.resolve(),
+        kube_proxy: draft.kube_proxy.resolve(),
         extra_args: extra_args(draft),
         open_ports: ports::open(draft),
-        packages: lists::packages(draft, runtime),
+        packages: lists::packages(draft),
         leaving: Vec::new(),
     })
 }
@@ -162,17 +135,6 @@ fn coredns(draft: &Draft) -> CoreDns {
     }
 }
 
-fn cni_bin_dirs(draft: &Draft) -> Option<Vec<AbsolutePath>> {
-    if let Some(given) = draft.cni_bin_dirs.value() {
-        return Some(given.clone());
-    }
-    let usual = match draft.dialect {
-        Dialect::Classic => "/usr/libexec/cni",
-        Dialect::Current | Dialect::Inventory => "/opt/cni/bin",
-    };
-    AbsolutePath::parse(usual).ok().map(|path| vec![path])
-}
-
 fn extra_args(draft: &Draft) -> BTreeMap<crate::cluster::Component, Arguments> {
     let mut all: BTreeMap<_, Vec<(String, String)>> = BTreeMap::new();
     for (component, name, value) in &draft.extra_args {
@@ -186,13 +148,13 @@ fn extra_args(draft: &Draft) -> BTreeMap<crate::cluster::Component, Arguments> {
 }
 
 /// In the same order, each once.
-fn distinct<T: Clone + Eq + std::hash::Hash>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: Clone + Eq + std::hash::Hash>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     all.filter(|one| seen.insert(one.clone())).collect()
 }
 
 /// Adds a related place where there is one.
-trait RelatedTo {
+pub(crate) trait RelatedTo {
     fn related_to(self, span: Option<Span>, label: &str) -> Self;
 }
 

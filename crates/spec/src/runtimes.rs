@@ -1,26 +1,98 @@
-//! Container runtimes as deploy files know them, one file for each.
+//! Container runtimes as deploy files know them: a row for each.
 //!
-//! How one is set up on machines is in the engine's file of the same name. To add a runtime, add these two files and a
-//! line to the list in each crate.
-
-mod containerd;
-mod docker;
-mod isulad;
+//! How one is set up on machines is in the engine's `components/runtime/NAME.rs`.
 
 use serde::{Serialize, Serializer};
 
 use crate::cluster::Item;
 use crate::value::Version;
-use crate::versions::{Conflict, Feature, Parts, has};
+use crate::versions::{Conflict, Feature, Parts, Subject, has};
 
 /// All supported runtimes, in the order in which messages list them.
-pub const ALL: [&RuntimeKind; 3] = [&docker::DOCKER, &isulad::ISULAD, &containerd::CONTAINERD];
+pub const ALL: [&RuntimeKind; 3] = [&DOCKER, &ISULAD, &CONTAINERD];
 
 /// The default of deploy files.
-pub const DEFAULT: &RuntimeKind = &docker::DOCKER;
+pub const DEFAULT: &RuntimeKind = &DOCKER;
 
 /// The default of inventories, as in kubespray.
-pub(crate) const INVENTORY_DEFAULT: &RuntimeKind = &containerd::CONTAINERD;
+pub(crate) const INVENTORY_DEFAULT: &RuntimeKind = &CONTAINERD;
+
+const DOCKER: RuntimeKind = RuntimeKind {
+    name: "docker",
+    title: "docker",
+    aliases: &[],
+    in_kubespray: true,
+    registry_variables: RegistryVariables::Lists {
+        mirrors: "docker_registry_mirrors",
+        insecure: "docker_insecure_registries",
+    },
+    packages: &["docker-engine"],
+    endpoint: None,
+    mirrors_any_registry: false,
+    built_in: Some(Feature::Dockershim),
+    adapter: Some("cri-dockerd"),
+    conflict: conflict_of_docker,
+};
+
+fn conflict_of_docker(parts: &Parts) -> Option<Conflict> {
+    let kubernetes = parts.kubernetes;
+    if DOCKER.is_built_into(kubernetes) || parts.runtime_adapter {
+        return None;
+    }
+    Some(Conflict::error(
+        Subject::Runtime,
+        "runtime-gone",
+        format!("Kubernetes {kubernetes} has no built-in support for docker"),
+        "use runtime: containerd or isulad, or add cri-dockerd to the container packages; if it is installed already, set \
+         runtime-endpoint: unix:///run/cri-dockerd.sock",
+    ))
+}
+
+const ISULAD: RuntimeKind = RuntimeKind {
+    name: "isulad",
+    title: "iSulad",
+    aliases: &["isula"],
+    in_kubespray: false,
+    registry_variables: RegistryVariables::Entries("containerd_registries_mirrors"),
+    packages: &["iSulad"],
+    endpoint: Some("unix:///var/run/isulad.sock"),
+    mirrors_any_registry: false,
+    built_in: None,
+    adapter: None,
+    conflict: |_| None,
+};
+
+const CONTAINERD: RuntimeKind = RuntimeKind {
+    name: "containerd",
+    title: "containerd",
+    aliases: &[],
+    in_kubespray: true,
+    registry_variables: RegistryVariables::Entries("containerd_registries_mirrors"),
+    packages: &["containerd"],
+    endpoint: Some("unix:///run/containerd/containerd.sock"),
+    mirrors_any_registry: true,
+    built_in: None,
+    adapter: None,
+    conflict: conflict_of_containerd,
+};
+
+fn conflict_of_containerd(parts: &Parts) -> Option<Conflict> {
+    let kubernetes = parts.kubernetes;
+    let (major, minor) = parts.containerd?;
+    let remedy = if major >= 2 && !has(kubernetes, Feature::CriV1) {
+        "use containerd 1.6 or 1.7, or Kubernetes 1.23 or later"
+    } else if (major, minor) < (1, 6) && has(kubernetes, Feature::CriV1Only) {
+        "use containerd 1.6 or later"
+    } else {
+        return None;
+    };
+    Some(Conflict::error(
+        Subject::Containerd,
+        "version-mismatch",
+        format!("containerd {major}.{minor} does not work with Kubernetes {kubernetes}"),
+        remedy,
+    ))
+}
 
 /// A container runtime.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 mod networks;
 mod packages;
-mod page;
+pub(crate) mod page;
 mod text;
 
 use std::collections::{HashMap, HashSet};

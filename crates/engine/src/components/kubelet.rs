@@ -221,10 +221,7 @@ fn upstream_resolvers(node_context: &NodeContext<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use hatchery_host::{
-        content::Content,
-        operation::{ImageStore, Images},
-    };
+    use hatchery_host::{content::Content, operation::Images};
 
     use super::*;
     use crate::components::trial::Trial;
@@ -234,7 +231,8 @@ mod tests {
         let mut trial = Trial::new(37, "");
         assert!(!configuration(&trial.node_context()).contains("imageGC"));
         let archive = Content::bytes(*b"images");
-        let images = Images::new(ImageStore::Containerd, archive, vec!["a/b:1".into()]);
+        let store = trial.node_context().runtime().store();
+        let images = Images::new(store, archive, vec!["a/b:1".into()]);
         trial.installation.images.push(images.unwrap());
         let text = configuration(&trial.node_context());
         assert!(text.contains(

@@ -1,6 +1,6 @@
 //! Network plugins: a file for each, and what the other components ask of it.
 //!
-//! What a deploy file may say of one is in the file of the same name in [`hatchery_spec::network_plugins`].
+//! What a deploy file may say of one is its row in [`hatchery_spec::network_plugins`].
 
 mod calico;
 mod flannel;
@@ -73,7 +73,8 @@ pub(crate) struct Leftovers {
     sets: &'static [&'static str],
     /// nftables' tables.
     tables: &'static [&'static str],
-    /// Shell functions for what else is listed ahead of the cluster: `NAME_before`.
+    /// Shell functions for what else is listed ahead of the cluster: `NAME_before`. Like all shell text in Rust it begins
+    /// with a line for shellcheck, by which `dev/check-scripts` finds it.
     before: &'static str,
     /// Shell functions for what else is removed: `NAME_end`; `NAME_link_stays LINK` when that cannot be deleted.
     end: &'static str,
@@ -223,6 +224,9 @@ mod tests {
                     !word.is_empty() && !word.contains(['\'', '\\', '{']),
                     "{word}"
                 );
+            }
+            for functions in [one.before, one.end] {
+                assert!(functions.is_empty() || functions.starts_with("# shellcheck shell=sh\n"));
             }
         }
         // An empty list would be a pattern that fits everything.

@@ -79,6 +79,15 @@ mod tests {
     use crate::{components::trial::Trial, resource::Resource};
 
     #[test]
+    fn what_runtimes_and_plugins_say_is_one_script() {
+        let text = around() + &end();
+        for shell in ["sh", "bash"] {
+            let mut shell = std::process::Command::new(shell);
+            assert!(shell.args(["-nc", &text]).status().unwrap().success());
+        }
+    }
+
+    #[test]
     fn the_list_of_an_earlier_release_is_carried_on() {
         let directory = tempfile::tempdir().unwrap();
         let mut all = Resources::default();

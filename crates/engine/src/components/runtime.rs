@@ -7,10 +7,10 @@ mod containerd;
 mod docker;
 mod isulad;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::LazyLock};
 
 use hatchery_host::{
-    facts::{RuntimeKind as Found, RuntimeUse},
+    facts::{RuntimeQuestion, RuntimeUse},
     machine::Managed,
     operation::ImageStore,
 };
@@ -28,19 +28,19 @@ pub(crate) const ALL: [&dyn Runtime; 3] =
 
 /// A container runtime.
 pub(crate) trait Runtime: Sync {
-    /// The name of its [`RuntimeKind`].
+    /// The name of its [`RuntimeKind`], also among the runtimes that are found on a machine.
     fn name(&self) -> &'static str;
 
-    /// What it is called among the runtimes that are found on a machine.
-    fn found(&self) -> Found;
-
     /// Runtimes that it brings with it and runs by itself.
-    fn brings(&self) -> &'static [Found] {
+    fn brings(&self) -> &'static [&'static str] {
         &[]
     }
 
     /// Its service.
     fn unit(&self) -> &'static str;
+
+    /// Where it listens by default.
+    fn socket(&self) -> &'static str;
 
     /// By what of ours it is known on a machine beside its unit: kind and name of resources.
     fn marks(&self) -> &'static [(&'static str, &'static str)] {
@@ -53,7 +53,7 @@ pub(crate) trait Runtime: Sync {
     /// Where it keeps images.
     fn data(&self) -> &'static str;
 
-    /// What loads and lists its images.
+    /// What keeps its images.
     fn store(&self) -> ImageStore;
 
     /// How it lists an image of this full name.
@@ -112,7 +112,7 @@ pub(crate) trait Runtime: Sync {
     }
 
     /// Shell functions by which `pods.sh` ends its containers, `NAME_end`, and unmounts what is left of them,
-    /// `NAME_unmount`.
+    /// `NAME_unmount`. The first line is for shellcheck; by it `dev/check-scripts` finds them where they stand in Rust.
     fn end(&self) -> &'static str;
 }
 
@@ -131,17 +131,48 @@ fn kind(runtime: &dyn Runtime) -> Option<&'static RuntimeKind> {
     all.find(|kind| kind.name == runtime.name())
 }
 
+/// Runtimes that no cluster has.
+const OTHERS: [RuntimeQuestion; 2] = [
+    RuntimeQuestion {
+        name: "crio",
+        program: "crio",
+        unit: "crio.service",
+        socket: "/run/crio/crio.sock",
+        data: "/var/lib/containers",
+    },
+    RuntimeQuestion {
+        name: "podman",
+        program: "podman",
+        unit: "podman.service",
+        socket: "/run/podman/podman.sock",
+        data: "/var/lib/containers",
+    },
+];
+
+/// By what machines find all these, in the order in which it is told.
+pub(crate) static QUESTIONS: LazyLock<Vec<RuntimeQuestion>> = LazyLock::new(|| {
+    let mut questions = ALL.map(|runtime| RuntimeQuestion {
+        name: runtime.name(),
+        program: runtime.program(),
+        unit: runtime.unit(),
+        socket: runtime.socket(),
+        data: runtime.data(),
+    });
+    questions.sort_by_key(|runtime| runtime.name);
+    [&questions[..], &OTHERS].concat()
+});
+
 /// The runtime that was found on a machine, if clusters can have it.
-pub(crate) fn of_found(found: Found) -> Option<&'static RuntimeKind> {
-    let mut all = ALL.into_iter();
-    kind(all.find(|runtime| runtime.found() == found)?)
+pub(crate) fn of_found(found: &str) -> Option<&'static RuntimeKind> {
+    let mut all = runtimes::ALL.into_iter();
+    all.find(|kind| kind.name == found)
 }
 
 /// Whether one of these runtimes brings another.
-pub(crate) fn is_brought(found: Found, by: impl IntoIterator<Item = Found>) -> bool {
+pub(crate) fn is_brought<'a>(found: &str, by: impl IntoIterator<Item = &'a str>) -> bool {
     by.into_iter().any(|other| {
         let mut all = ALL.into_iter();
-        all.any(|runtime| runtime.found() == other && runtime.brings().contains(&found))
+        all.any(|runtime| runtime.name() == other && runtime.brings().contains(&found))
     })
 }
 
@@ -219,13 +250,15 @@ mod tests {
 
     #[test]
     fn each_runtime_is_found_by_what_it_is() {
+        let asked = QUESTIONS.iter().map(|question| question.name);
+        assert!(asked.eq(["containerd", "docker", "isulad", "crio", "podman"]));
         for runtime in ALL {
-            let found = of_found(runtime.found()).map(|kind| kind.name);
+            let found = of_found(runtime.name()).map(|kind| kind.name);
             assert_eq!(found, Some(runtime.name()));
         }
-        assert_eq!(of_found(Found::Crio), None);
-        assert!(is_brought(Found::Containerd, [Found::Crio, Found::Docker]));
-        assert!(!is_brought(Found::Containerd, [Found::Containerd]));
+        assert_eq!(of_found("crio"), None);
+        assert!(is_brought("containerd", ["crio", "docker"]));
+        assert!(!is_brought("containerd", ["containerd"]));
     }
 
     /// Every function that the scripts call is there for every runtime.
@@ -233,6 +266,7 @@ mod tests {
     fn each_runtime_ends_its_containers() {
         let functions = end();
         for runtime in ALL {
+            assert!(runtime.end().starts_with("# shellcheck shell=sh\n"));
             for function in ["end", "unmount"] {
                 let head = format!("\n{}_{function}() {{\n", runtime.name());
                 assert_eq!(functions.matches(&head).count(), 1, "{head}");

@@ -12,7 +12,7 @@ use std::{
 use hatchery_host::{
     facts::{
         self, ActiveState, Address, AppArmor, CgroupVersion, Clock, Facts, Firewall, Listener,
-        ModuleState, Process, Protocol, Runtime, RuntimeKind, Selinux, SelinuxMode, Swap, Unit,
+        ModuleState, Process, Protocol, Runtime, Selinux, SelinuxMode, Swap, Unit,
     },
     machine::{Error, Managed},
     path::Word,

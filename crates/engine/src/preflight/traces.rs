@@ -1,6 +1,6 @@
 //! What others left on a machine, or run there: Kubernetes and container runtimes.
 
-use hatchery_host::facts::{RuntimeKind as Found, Unit};
+use hatchery_host::facts::Unit;
 use hatchery_spec::{cluster::Role, name_list::NameList, runtimes::RuntimeKind};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
 use crate::{components::runtime, finding::Findings, traces::KubernetesTraces};
 
 /// Runtimes that no cluster has, where they run as services.
-const OTHERS: [(Found, &str); 1] = [(Found::Crio, "CRI-O")];
+const OTHERS: [(&str, &str); 1] = [("crio", "CRI-O")];
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.ours {
@@ -95,7 +95,7 @@ fn runtimes(subject: &Subject<'_>, findings: &mut Findings) {
             .version
             .as_deref()
             .map_or_else(String::new, |version| format!(" {version}"));
-        let kind = runtime::of_found(one.kind);
+        let kind = runtime::of_found(&one.kind);
         let mut others = OTHERS.iter();
         let other = others.find(|(other, _)| *other == one.kind);
         let Some(name) = kind
@@ -104,7 +104,7 @@ fn runtimes(subject: &Subject<'_>, findings: &mut Findings) {
         else {
             continue;
         };
-        let is_part = runtime::is_brought(one.kind, found.iter().map(|other| other.kind));
+        let is_part = runtime::is_brought(&one.kind, found.iter().map(|other| &*other.kind));
         if kind == Some(wanted) {
             subject.say(
                 findings,

@@ -303,6 +303,6 @@ fn every_machine_is_asked_for_traces_of_kubernetes() {
     let machines = machines(nodes, &store, &identity, &environment, &timeouts).unwrap();
     assert_eq!(machines.len(), 2);
     for machine in machines.values() {
-        assert_eq!(machine.questions.units, traces::QUESTIONS.units);
+        assert_eq!(machine.questions.units, traces::questions().units);
     }
 }

@@ -1,7 +1,7 @@
-# What this machine is. Stands behind $package_programs and the questions of a caller: $asked_units, $asked_mounts and the
-# functions `asked_entries` and `asked_directories`. Runs under any POSIX sh, reads and never writes, takes nothing from its
-# standard input, loads no kernel module (so neither nft nor iptables nor ss is asked). What
-# cannot be found out is left out: the reader takes an absent section for an unknown fact.
+# What this machine is. Stands behind $package_programs and the questions of a caller: $asked_units, $asked_mounts,
+# $asked_programs and $asked_sockets, and the functions `asked_entries`, `asked_directories` and `asked_runtimes`. Runs
+# under any POSIX sh, reads and never writes, takes nothing from its standard input, loads no kernel module (so neither nft
+# nor iptables nor ss is asked). What cannot be found out is left out: the reader takes an absent section for an unknown fact.
 #
 # The answer is a first line with a boundary that nobody could have known before, then sections:
 # a line of the boundary and a name, then bytes as they are. A file or a process that tries to
@@ -104,8 +104,7 @@ hatchery_facts() (
     for program in $package_programs \
       conntrack socat iptables ip6tables ipset ipvsadm nft ebtables ethtool ip ss mount tar gzip \
       zstd xz flock timeout setsid sha256sum modprobe sysctl hostnamectl systemctl curl openssl \
-      sudo firewall-cmd ufw chronyd containerd dockerd docker isulad crio podman runc crun ctr \
-      crictl nerdctl; do
+      sudo firewall-cmd ufw chronyd docker runc crun ctr crictl nerdctl $asked_programs; do
       command -v "$program"
     done
   }
@@ -130,8 +129,7 @@ hatchery_facts() (
       [ ! -e "$path" ] || printf '%s\n' "$path"
     done
     [ ! -s /var/lib/dpkg/status ] || echo /var/lib/dpkg/status
-    for path in /run/containerd/containerd.sock /run/docker.sock /run/isulad.sock \
-      /run/crio/crio.sock /run/podman/podman.sock; do
+    for path in $asked_sockets; do
       [ ! -S "$path" ] || printf '%s\n' "$path"
     done
   }
@@ -202,8 +200,7 @@ hatchery_facts() (
       limited systemctl show -p Version -p SystemState -p Virtualization
       section units
       limited systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState -p FragmentPath \
-        firewalld.service ufw.service nftables.service iptables.service containerd.service \
-        docker.service isulad.service crio.service podman.service \
+        firewalld.service ufw.service nftables.service iptables.service \
         systemd-resolved.service NetworkManager.service systemd-networkd.service chronyd.service chrony.service \
         ntpd.service systemd-timesyncd.service $asked_units
     fi
@@ -214,8 +211,7 @@ hatchery_facts() (
   mounts() {
     local_types='ext[234]|xfs|btrfs|zfs|f2fs|jfs|reiserfs|bcachefs|vfat'
     far_types='nfs4?|cifs|ceph|glusterfs|9p|virtiofs|fuse\.[^ ]*'
-    clutter='var/lib/docker|var/lib/containerd|var/lib/containers|var/lib/isulad'
-    clutter="$clutter|run/containerd|run/docker|run/containers|run/netns$asked_mounts"
+    clutter="run/containerd|run/docker|run/containers|run/netns$asked_mounts"
     table=$(grep -E "( - ($local_types|$far_types|cgroup2?) )|^([^ ]+ ){4}/ " /proc/self/mountinfo |
       grep -E -v "^([^ ]+ ){4}/($clutter)/" | head -n 256)
     [ -n "$table" ] || return
@@ -313,7 +309,7 @@ hatchery_facts() (
   }
 
   versions() {
-    for program in containerd dockerd isulad crio podman; do
+    for program in $asked_programs; do
       if command -v "$program" >/dev/null; then
         section "version-$program"
         limited "$program" --version | head -c 512
@@ -416,6 +412,8 @@ hatchery_facts() (
   asked_entries
   section directories
   asked_directories
+  section runtimes
+  asked_runtimes
   systemd
   # Without these an empty section would say that there is nothing where nothing was seen.
   if command -v head >/dev/null && command -v grep >/dev/null; then

@@ -18,6 +18,22 @@ pub struct Questions {
     pub directories: &'static [DirectorySetting],
     /// Directories below which mounts come and go by the thousand and are left out.
     pub busy_mounts: &'static [&'static str],
+    /// Container runtimes that may be installed.
+    pub runtimes: &'static [RuntimeQuestion],
+}
+
+/// By what a container runtime is found.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RuntimeQuestion {
+    /// One word.
+    pub name: &'static str,
+    /// Without its directory. Tells its version when it is called with `--version`.
+    pub program: &'static str,
+    pub unit: &'static str,
+    pub socket: &'static str,
+    /// Where its data is; mounts below that are left out.
+    pub data: &'static str,
 }
 
 /// A setting of an environment file that names a directory, such as `DATA_DIR="/srv/data"`.
@@ -45,14 +61,20 @@ pub struct ConfiguredDirectory {
 /// The script with the questions, to be run by any POSIX shell.
 pub fn script(questions: &Questions) -> String {
     let mut text = String::new();
-    let mounts: String = questions.busy_mounts.iter().copied().map(pattern).collect();
-    let programs: Vec<_> = package_manager::programs().collect();
+    let runtimes = questions.runtimes;
+    let words = |word: fn(&RuntimeQuestion) -> &'static str| runtimes.iter().map(word);
+    let mounts = questions.busy_mounts.iter().copied();
+    let mounts = mounts.chain(words(|runtime| runtime.data));
+    let units = questions.units.iter().copied();
+    let units = units.chain(words(|runtime| runtime.unit));
     for (name, value) in [
-        ("package_programs", &programs.join(" ")),
-        ("asked_units", &questions.units.join(" ")),
-        ("asked_mounts", &mounts),
+        ("package_programs", joined(package_manager::programs())),
+        ("asked_units", joined(units)),
+        ("asked_mounts", mounts.map(pattern).collect()),
+        ("asked_programs", joined(words(|runtime| runtime.program))),
+        ("asked_sockets", joined(words(|runtime| runtime.socket))),
     ] {
-        let _ = writeln!(text, "{name}={}", quote(value));
+        let _ = writeln!(text, "{name}={}", quote(&value));
     }
     text.push_str("asked_entries() {\n:\n");
     for directory in questions.entries {
@@ -63,8 +85,17 @@ pub fn script(questions: &Questions) -> String {
         let words = [one.file, one.name, one.base, one.contains].map(quote);
         let _ = writeln!(text, "directory_of {}", words.join(" "));
     }
+    text.push_str("}\nasked_runtimes() {\n:\n");
+    for runtime in runtimes {
+        let words = [runtime.name, runtime.program, runtime.unit, runtime.socket];
+        let _ = writeln!(text, "echo {}", quote(&words.join(" ")));
+    }
     text.push_str("}\n");
     text + SCRIPT
+}
+
+fn joined(words: impl Iterator<Item = &'static str>) -> String {
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// One more alternative of a regular expression for paths without their first slash.

@@ -6,25 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{answer::Answer, service::Unit};
 
-/// A container runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum RuntimeKind {
-    Containerd,
-    /// Docker's engine.
-    Docker,
-    Isulad,
-    /// CRI-O.
-    Crio,
-    Podman,
-}
-
 /// A container runtime on a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Runtime {
-    pub kind: RuntimeKind,
+    /// Its name in [`Questions::runtimes`](super::Questions::runtimes).
+    pub kind: String,
     /// Its program.
     pub path: String,
     /// Its version, such as `1.6.20`.
@@ -35,59 +21,29 @@ pub struct Runtime {
     pub socket: Option<String>,
 }
 
-/// Kind, program, unit and socket.
-const RUNTIMES: [(RuntimeKind, &str, &str, &str); 5] = [
-    (
-        RuntimeKind::Containerd,
-        "containerd",
-        "containerd.service",
-        "/run/containerd/containerd.sock",
-    ),
-    (
-        RuntimeKind::Docker,
-        "dockerd",
-        "docker.service",
-        "/run/docker.sock",
-    ),
-    (
-        RuntimeKind::Isulad,
-        "isulad",
-        "isulad.service",
-        "/run/isulad.sock",
-    ),
-    (
-        RuntimeKind::Crio,
-        "crio",
-        "crio.service",
-        "/run/crio/crio.sock",
-    ),
-    (
-        RuntimeKind::Podman,
-        "podman",
-        "podman.service",
-        "/run/podman/podman.sock",
-    ),
-];
-
+/// Those that were asked for: the script repeats their name, program, unit and socket in its answer.
 pub(super) fn runtimes(
     answer: &Answer,
     programs: &BTreeMap<String, String>,
     units: Option<&BTreeMap<String, Unit>>,
 ) -> Vec<Runtime> {
-    let runtime = |&(kind, program, unit, socket): &(RuntimeKind, &str, &str, &str)| {
+    let runtime = |asked: &str| {
+        let mut words = asked.split(' ');
+        let mut word = || words.next().filter(|word| !word.is_empty());
+        let (kind, program, unit, socket) = (word()?, word()?, word()?, word()?);
         let path = programs.get(program)?.clone();
         let mut said = answer
             .each(&format!("version-{program}"))
             .map(str::to_owned);
         Some(Runtime {
-            kind,
+            kind: kind.to_owned(),
             path,
             version: said.find_map(|line| version(&line)),
             unit: units.and_then(|units| units.get(unit).cloned()),
             socket: answer.has_path(socket).then(|| socket.to_owned()),
         })
     };
-    RUNTIMES.iter().filter_map(runtime).collect()
+    answer.each("runtimes").filter_map(runtime).collect()
 }
 
 /// The first word that looks like a version: `v2.4.2`, `20.10.24+dfsg1,`, `1.6.20~ds1`.
@@ -142,12 +98,18 @@ mod tests {
                 "paths",
                 "/run/docker.sock\n/run/containerd/containerd.sock\n",
             ),
+            (
+                "runtimes",
+                "docker dockerd docker.service /run/docker.sock\nbroken\n\
+                 containerd containerd containerd.service /run/containerd/containerd.sock\n",
+            ),
             ("version-containerd", "containerd x 1.7.0\n"),
         ]);
         let programs =
             BTreeMap::from([("containerd".to_owned(), "/usr/bin/containerd".to_owned())]);
         let found = runtimes(&answer, &programs, None);
         assert_eq!(found.len(), 1);
+        assert_eq!(found[0].kind, "containerd");
         assert_eq!(found[0].version.as_deref(), Some("1.7.0"));
         assert_eq!(
             found[0].socket.as_deref(),

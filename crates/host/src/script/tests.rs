@@ -4,6 +4,7 @@ mod conffiles;
 mod equivalence;
 mod firewall;
 mod hosts;
+mod images;
 mod kill;
 mod managed;
 mod one_off;

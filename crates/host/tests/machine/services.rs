@@ -34,6 +34,13 @@ fn ports(address: Ipv4Addr) -> Task {
     Task::new(word("worker"), ports).unwrap()
 }
 
+const CONTAINERD: ImageStore = ImageStore {
+    name: "containerd",
+    list: "ctr -n k8s.io images ls -q",
+    load: r#"ctr -n k8s.io images import "$1""#,
+    remove: r#"ctr -n k8s.io images rm "$1""#,
+};
+
 /// An archive as `docker save` writes it, with one image of one empty layer.
 fn tiny_image(reference: &str) -> Content {
     let layer = vec![0; 1024];
@@ -160,12 +167,7 @@ async fn ufw_and_images(bench: &Bench) {
 
     inside(node, "systemd-run -q --unit=test-containerd containerd; for i in $(seq 100); do ctr version >/dev/null 2>&1 && break; sleep 0.1; done").await;
     let reference = "example.test/tiny:1";
-    let images = Images::new(
-        ImageStore::Containerd,
-        tiny_image(reference),
-        vec![reference.into()],
-    )
-    .unwrap();
+    let images = Images::new(CONTAINERD, tiny_image(reference), vec![reference.into()]).unwrap();
     let images = Task::new(word("worker"), vec![Operation::Images(images)]).unwrap();
     assert_eq!(machine.apply(&images, &|_| ()).await.unwrap().changes(), 1);
     let again = machine.apply(&images, &|_| ()).await.unwrap();

@@ -1,11 +1,11 @@
-//! Addresses of Services and pods, DNS, certificate names.
+//! Addresses of Services and pods, DNS.
 
 use super::Reader;
 use crate::diagnostic::{Diagnostic, Topic};
 use crate::keys::report_unknown;
 use crate::tree::{Key, Node};
-use crate::value::{AbsolutePath, Cidrs, DnsName, Mismatch, address};
-use crate::walk::{quoted, section, value, values, word};
+use crate::value::{AbsolutePath, Cidrs, Mismatch, address};
+use crate::walk::{quoted, section, value, word};
 
 /// The plugin argument that names its manifest.
 const MANIFEST: &str = "NetworkYamlPath";
@@ -78,40 +78,6 @@ impl Reader<'_> {
                     Diagnostic::error("unsupported", key.span, message)
                         .remedy("remove it, and set it in the plugin's manifest"),
                 );
-            }
-        }
-    }
-
-    pub(super) fn certificate_names(&mut self, node: &Node) {
-        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
-            let d = &mut *self.diagnostics;
-            match key.text.as_str() {
-                "dnsnames" => {
-                    self.draft.extra_names = values(node, "bad-name", DnsName::parse_wildcard, d);
-                }
-                "ips" => self.draft.extra_addresses = values(node, "bad-address", address, d),
-                _ => report_unknown(key, &["apiserver-cert-sans"], d),
-            }
-        }
-    }
-
-    pub(super) fn kube_proxy(&mut self, node: &Node) {
-        use crate::cluster::KubeProxyMode::{Iptables, Ipvs, Nftables};
-        let mode = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "iptables" => Ok(Iptables),
-            "ipvs" => Ok(Ipvs),
-            "nftables" => Ok(Nftables),
-            _ => Err(Mismatch::new(
-                "not a mode of kube-proxy",
-                "use iptables, ipvs or nftables",
-            )),
-        };
-        for (key, node) in section(node, self.diagnostics).unwrap_or_default() {
-            match key.text.as_str() {
-                "mode" => {
-                    self.draft.kube_proxy_mode = value(node, "bad-mode", mode, self.diagnostics);
-                }
-                _ => report_unknown(key, &["kube-proxy"], self.diagnostics),
             }
         }
     }

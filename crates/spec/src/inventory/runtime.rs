@@ -3,8 +3,8 @@
 use super::Reader;
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
-use crate::eggo::settings::registry_name;
 use crate::runtimes::{self, RegistryVariables, RuntimeKind};
+use crate::settings::registries::registry_name;
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{Host, Mismatch, Port};
@@ -16,18 +16,18 @@ const PAUSE_TAG: &str = "3.10";
 impl Reader<'_, '_> {
     pub(super) fn runtime(&mut self) {
         let said = self.cluster_field(&["container_manager"], "unsupported", runtime);
-        self.draft.runtime = match said {
+        self.draft.runtime.kind = match said {
             Field::Given(_) => said,
             // An unsupported runtime is not checked as if it were docker.
             Field::Absent | Field::Wrong => self.default_field(runtimes::INVENTORY_DEFAULT),
         };
         self.pause_image();
         // Each runtime has variables of its own; those of the other are without effect.
-        let kind = self.draft.runtime.value();
+        let kind = self.draft.runtime.kind.value();
         match kind.map(|kind| kind.registry_variables) {
             Some(RegistryVariables::Lists { mirrors, insecure }) => {
-                self.draft.registry_mirrors = self.registries(mirrors);
-                self.draft.insecure_registries = self.registries(insecure);
+                self.draft.runtime.registries.mirrors = self.registries(mirrors);
+                self.draft.runtime.registries.insecure = self.registries(insecure);
             }
             Some(RegistryVariables::Entries(name)) => self.mirrors_by_registry(name),
             None => {}
@@ -44,7 +44,7 @@ impl Reader<'_, '_> {
         let name = repository.unwrap_or(format!("{from}/pause"));
         let image = format!("{name}:{}", tag.unwrap_or(PAUSE_TAG.to_owned()));
         let span = repository.span().or(registry.span()).or(tag.span());
-        self.draft.pause_image = if wrong {
+        self.draft.runtime.pause_image = if wrong {
             Field::Wrong
         } else {
             Field::Given(Spanned::new(image, span.unwrap_or(self.draft.file)))
@@ -104,12 +104,16 @@ impl Reader<'_, '_> {
         let name = bare(&host.value);
         if skip.unwrap_or(false) || host.value.starts_with("http://") {
             let insecure = Spanned::new(name.to_owned(), host.span);
-            self.draft.insecure_registries.push(insecure);
+            self.draft.runtime.registries.insecure.push(insecure);
         }
         if prefix.value == name {
             return;
         }
-        self.draft.named_mirrors.push((prefix.clone(), host));
+        self.draft
+            .runtime
+            .registries
+            .named_mirrors
+            .push((prefix.clone(), host));
     }
 }
 

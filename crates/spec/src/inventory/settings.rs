@@ -1,11 +1,12 @@
 //! The cluster's name and version, its network plugin, and where its API is reached.
 
 use super::Reader;
-use crate::cluster::{Item, KubeProxyMode, ManifestSource, PackageList};
+use crate::cluster::{Item, ManifestSource, PackageList};
 use crate::diagnostic::Diagnostic;
 use crate::draft::{Field, ListDraft};
 use crate::eggo::item_names::{is_url, url};
 use crate::network_plugins::{self, INVENTORY_DEFAULT, NetworkPluginKind};
+use crate::settings::kube_proxy;
 use crate::source::Spanned;
 use crate::tree::Node;
 use crate::value::{
@@ -55,17 +56,18 @@ impl Reader<'_, '_> {
     pub(super) fn settings(&mut self) {
         self.draft.kubernetes_version =
             self.cluster_field(&["kube_version"], "bad-version", Version::parse);
-        self.draft.kube_proxy_mode =
-            self.cluster_field(&["kube_proxy_mode"], "bad-mode", proxy_mode);
-        self.draft.kubelet_serving = self.cluster_field(
+        self.draft.kube_proxy.mode =
+            self.cluster_field(&["kube_proxy_mode"], "bad-mode", kube_proxy::mode);
+        self.draft.kubelet.serving_certificate = self.cluster_field(
             &["kubelet_rotate_server_certificates"],
             "bad-boolean",
             boolean,
         );
         let existing = ["hatchery_allow_existing_runtime"];
-        self.draft.allow_existing_runtime = self.cluster_field(&existing, "bad-boolean", boolean);
+        self.draft.runtime.allow_existing = self.cluster_field(&existing, "bad-boolean", boolean);
         let timeout = ["kube_apiserver_request_timeout"];
-        self.draft.api_timeout = self.cluster_field(&timeout, "bad-duration", GoDuration::parse);
+        self.draft.api_server.request_timeout =
+            self.cluster_field(&timeout, "bad-duration", GoDuration::parse);
         self.plugin();
         self.certificate_names();
     }
@@ -170,7 +172,7 @@ impl Reader<'_, '_> {
     fn certificate_names(&mut self) {
         let domain = ["apiserver_loadbalancer_domain_name"];
         if let Field::Given(name) = self.cluster_field(&domain, "bad-name", DnsName::parse) {
-            self.draft.extra_names.push(name);
+            self.draft.api_server.extra_names.push(name);
         }
         let Ok(Some(node)) = self.node("supplementary_addresses_in_ssl_keys") else {
             return;
@@ -179,9 +181,16 @@ impl Reader<'_, '_> {
             let span = host.span;
             match host.value {
                 Host::Address(address) => {
-                    self.draft.extra_addresses.push(Spanned::new(address, span));
+                    self.draft
+                        .api_server
+                        .extra_addresses
+                        .push(Spanned::new(address, span));
                 }
-                Host::Name(name) => self.draft.extra_names.push(Spanned::new(name, span)),
+                Host::Name(name) => self
+                    .draft
+                    .api_server
+                    .extra_names
+                    .push(Spanned::new(name, span)),
             }
         }
     }
@@ -212,18 +221,6 @@ fn plugin(text: &str) -> Result<String, Mismatch> {
             "not the name of a network plugin",
             "write only its name, such as flannel or calico",
         ))
-    }
-}
-
-fn proxy_mode(text: &str) -> Result<KubeProxyMode, Mismatch> {
-    match text.to_ascii_lowercase().as_str() {
-        "iptables" => Ok(KubeProxyMode::Iptables),
-        "ipvs" => Ok(KubeProxyMode::Ipvs),
-        "nftables" => Ok(KubeProxyMode::Nftables),
-        _ => Err(Mismatch::new(
-            "not a mode of kube-proxy",
-            "use iptables, ipvs or nftables",
-        )),
     }
 }
 

@@ -6,7 +6,8 @@ use crate::cluster::{Archive, Item, ManifestSource, PackageList, Packages};
 use crate::draft::Draft;
 use crate::runtimes::RuntimeKind;
 
-pub(super) fn packages(draft: &Draft, runtime: &RuntimeKind) -> Packages {
+pub(super) fn packages(draft: &Draft) -> Packages {
+    let runtime = draft.runtime.kind_or_default();
     let mut lists: BTreeMap<PackageList, Vec<Item>> = BTreeMap::new();
     for list in &draft.lists {
         let items = list.items.iter().map(|item| item.value.clone());

@@ -2,7 +2,7 @@
 
 use super::RelatedTo;
 use super::addresses::Networks;
-use crate::cluster::{KubeProxyMode, Role};
+use crate::cluster::Role;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::draft::Draft;
 use crate::runtimes::RuntimeKind;
@@ -17,15 +17,15 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
     let lists = draft.lists.iter();
     let workers = lists.filter(|list| list.list.role() == Role::Worker);
     let items = workers.flat_map(|list| list.items.iter().map(|item| &item.value));
-    let runtime = draft.runtime_kind();
-    let endpoint = draft.runtime_endpoint.value();
+    let runtime = draft.runtime.kind_or_default();
+    let endpoint = draft.runtime.endpoint.value();
     let numbers = |release: &Release| (release.major, release.minor);
     let parts = Parts {
         kubernetes: version.value,
         runtime,
         runtime_adapter: runtime.is_adapter_socket(endpoint.map(String::as_str))
             || runtime.installs_adapter(items),
-        proxy_mode: draft.kube_proxy_mode.unwrap_or(KubeProxyMode::Iptables),
+        proxy_mode: draft.kube_proxy.resolve().mode,
         dual_stack: networks.services.is_dual() || networks.pods.is_dual(),
         containerd: draft.containerd_version.value().map(numbers),
         etcd: draft.etcd_version.value().map(numbers),
@@ -33,8 +33,8 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
     };
     for conflict in conflicts(&parts) {
         let span = match conflict.subject {
-            Subject::Runtime => draft.runtime.span(),
-            Subject::ProxyMode => draft.kube_proxy_mode.span(),
+            Subject::Runtime => draft.runtime.kind.span(),
+            Subject::ProxyMode => draft.kube_proxy.mode.span(),
             Subject::Networks => draft.pod_cidrs.span().or(draft.service_cidrs.span()),
             Subject::Containerd => draft.containerd_version.span(),
             Subject::Etcd => draft.etcd_version.span(),
@@ -45,7 +45,7 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
             Severity::Error => Diagnostic::error,
             Severity::Warning => Diagnostic::warning,
         };
-        let is_default = conflict.subject == Subject::Runtime && draft.runtime.is_absent();
+        let is_default = conflict.subject == Subject::Runtime && draft.runtime.kind.is_absent();
         let message = if is_default {
             format!("{}, the default runtime", conflict.message)
         } else {
@@ -61,10 +61,10 @@ pub(super) fn check(draft: &Draft, networks: &Networks, diagnostics: &mut Diagno
 
 /// A socket that by its name belongs to another runtime.
 fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
-    let Some(socket) = draft.runtime_endpoint.given() else {
+    let Some(socket) = draft.runtime.endpoint.given() else {
         return;
     };
-    let runtime = draft.runtime_kind();
+    let runtime = draft.runtime.kind_or_default();
     let owner = RuntimeKind::from_socket(&socket.value);
     if let Some(kind) = owner.filter(|kind| *kind != runtime) {
         let message = format!(
@@ -74,7 +74,7 @@ fn check_socket(draft: &Draft, diagnostics: &mut Diagnostics) {
         );
         diagnostics.push(
             Diagnostic::warning("other-socket", socket.span, message)
-                .related_to(draft.runtime.span(), "the runtime")
+                .related_to(draft.runtime.kind.span(), "the runtime")
                 .remedy(
                     "remove the line to use the runtime's default socket, or correct one of the two",
                 ),

@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 const COMMENT: usize = 44;
 
 #[derive(Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
@@ -29,14 +29,14 @@ impl Page {
     }
 
     /// A setting with its explanation above; for a section or a list, with nothing behind it.
-    pub(super) fn set(&mut self, section: &str, key: &str, value: impl Display) {
+    pub(crate) fn set(&mut self, section: &str, key: &str, value: impl Display) {
         self.explain(section, key);
         let indent = indent(section);
         self.line(format!("{indent}{key}: {value}").trim_end());
     }
 
     /// A setting that is switched off: taking away the # switches it on.
-    pub(super) fn disabled(&mut self, section: &str, key: &str, value: impl Display) {
+    pub(crate) fn disabled(&mut self, section: &str, key: &str, value: impl Display) {
         self.explain(section, key);
         let indent = indent(section);
         self.line(&format!("{indent}#{key}: {value}"));

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::networks::{self, Networks};
 use super::page::{Page, scalar};
 use super::{List, Options, packages};
+use crate::settings::{api_server, etcd, kube_proxy, kubelet, runtime};
 use crate::value::{Cidrs, Endpoint, Host, Port, nth_address};
 
 /// Where the load balancer listens.
@@ -35,8 +36,7 @@ pub(super) fn render(options: &Options) -> String {
     template.machines(&mut page);
     template.certificates(&mut page);
     template.networks(&mut page);
-    template.control_plane(&mut page);
-    template.runtime(&mut page);
+    template.components(&mut page);
     if options.classic {
         packages::classic_addons(&mut page);
     }
@@ -215,12 +215,8 @@ impl Template<'_> {
         }
         page.blank();
         page.disabled("", "apiserver-endpoint", format!("\"{}\"", self.endpoint()));
-        page.set("", "apiserver-cert-sans", "");
-        page.set("apiserver-cert-sans", "dnsnames", "[]");
-        page.set("apiserver-cert-sans", "ips", "[]");
-        page.set("", "apiserver-timeout", "120s");
-        page.set("", "etcd-external", false);
-        page.set("", "etcd-token", "etcd-cluster");
+        api_server::template(page);
+        etcd::template(page);
         if let Some(dns) = dns {
             page.disabled("", "dns-vip", scalar(&dns.to_string()));
         }
@@ -228,32 +224,12 @@ impl Template<'_> {
         page.blank();
     }
 
-    fn control_plane(&self, page: &mut Page) {
-        page.set("", "pause-image", "k8s.gcr.io/pause:3.2");
-        page.set("", "network-plugin", "cni");
-        page.set(
-            "",
-            "cni-bin-dir",
-            self.either("/usr/libexec/cni,/opt/cni/bin", "/opt/cni/bin"),
-        );
-        if !self.options.classic {
-            page.set("", "enable-kubelet-serving", true);
-        }
-        page.disabled("", "kube-proxy", "{mode: iptables}");
-    }
-
-    fn runtime(&self, page: &mut Page) {
-        page.set("", "runtime", self.either("docker", "containerd"));
-        if !self.options.classic {
-            page.disabled(
-                "",
-                "runtime-endpoint",
-                "unix:///run/containerd/containerd.sock",
-            );
-        }
-        page.set("", "registry-mirrors", "[]");
-        page.set("", "insecure-registries", "[]");
-        page.disabled("", "allow-existing-runtime", "true");
+    fn components(&self, page: &mut Page) {
+        let classic = self.options.classic;
+        runtime::template_for_pods(page, classic);
+        kubelet::template(page, classic);
+        kube_proxy::template(page);
+        runtime::template(page, classic);
         page.disabled(
             "",
             "config-extra-args",

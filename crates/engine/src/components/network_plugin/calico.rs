@@ -75,11 +75,64 @@ impl NetworkPlugin for Calico {
             comments: &["cali:"],
             sets: &["cali[46][0t]"],
             tables: &["calico"],
-            before: include_str!("calico/before.sh"),
-            end: include_str!("calico/end.sh"),
+            before: BEFORE,
+            end: END,
         }
     }
 }
+
+/// The addresses, routes and rules by which it is known what the machine had before.
+const BEFORE: &str = r#"# shellcheck shell=sh
+# calico_routes: those of calico's own number, and those of the bird that it brings. `ip` tells no number it was asked for.
+calico_routes() {
+  for version in 4 6; do
+    for protocol in 80 12; do
+      ip "-$version" route show table all proto "$protocol" 2>/dev/null |
+        sed "s/ linkdown//;s/ dead//;s/ offload//;s/ *$//;s/^/$version $protocol /"
+    done
+  done
+}
+# The rule by which calico keeps what WireGuard has encrypted from going through it again.
+calico_rules() {
+  for version in 4 6; do
+    ip "-$version" rule show 2>/dev/null | sed -n "s/^99:[[:space:]]*\(not from all fwmark 0x[0-9a-fx/]* lookup [0-9]*\) *$/$version \1/p"
+  done
+}
+calico_before() {
+  ip -o address show dev tunl0 2>/dev/null | awk '{ print "address tunl0", $4 }'
+  calico_routes | sed 's/^/route /'
+  calico_rules | sed 's/^/rule /'
+}
+"#;
+
+const END: &str = r#"# shellcheck shell=sh
+# The first tunnel of its kind belongs to its module and goes with it. Others' tunnels would go with it too.
+calico_link_stays() {
+  [ "$1" = tunl0 ] && [ "$(ip -o link show type ipip 2>/dev/null | grep -c .)" = 1 ] || return 0
+  { ip address flush dev tunl0; ip link set tunl0 down; modprobe -r ipip; } 2>/dev/null
+}
+calico_end() {
+  # One that was there before has only got an address.
+  ip -o address show dev tunl0 2>/dev/null | awk '{ print $4 }' | while IFS= read -r address; do
+    ! new "address tunl0 $address" || ip address delete "$address" dev tunl0 2>/dev/null
+  done
+  # Those of bird's number are another bird's while one runs.
+  bird=
+  for comm in /proc/[0-9]*/comm; do
+    IFS= read -r name 2>/dev/null <"$comm" || continue
+    case $name in bird | bird6) bird=1 ;; esac
+  done
+  calico_routes | while read -r version protocol route; do
+    new "route $version $protocol $route" && [ "$bird$protocol" != 112 ] || continue
+    # shellcheck disable=SC2086 # the words of the route
+    ip "-$version" route delete $route proto "$protocol" 2>/dev/null
+  done
+  calico_rules | while read -r version rule; do
+    # shellcheck disable=SC2086 # the words of the rule
+    ! new "rule $version $rule" || ip "-$version" rule delete priority 99 $rule 2>/dev/null
+  done
+}
+"#;
 
 /// Whether anything had to be changed.
 fn set_pool(daemon_set: &mut Value, name: &str, cidr: &str) -> bool {

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use hatchery_host::{
-    facts::{RuntimeKind as Found, RuntimeUse},
-    operation::ImageStore,
-};
+use hatchery_host::{facts::RuntimeUse, operation::ImageStore};
 use hatchery_spec::{
     cluster::{Component, DOCKER_HUB},
     value::AbsolutePath,
@@ -25,6 +22,14 @@ const REGISTRIES: &str = "/etc/containerd/certs.d";
 /// Where manifests of network plugins put theirs.
 const MANIFESTS_DIR: &str = "/opt/cni/bin";
 
+/// Without its socket `ctr` would try for ten seconds.
+const IMAGES: ImageStore = ImageStore {
+    name: "containerd",
+    list: "[ -S /run/containerd/containerd.sock ] && ctr -n k8s.io images ls -q",
+    load: r#"ctr -n k8s.io images import "$1""#,
+    remove: r#"[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images rm "$1""#,
+};
+
 pub(super) struct Containerd;
 
 impl Runtime for Containerd {
@@ -32,8 +37,8 @@ impl Runtime for Containerd {
         "containerd"
     }
 
-    fn found(&self) -> Found {
-        Found::Containerd
+    fn socket(&self) -> &'static str {
+        "/run/containerd/containerd.sock"
     }
 
     fn unit(&self) -> &'static str {
@@ -49,7 +54,7 @@ impl Runtime for Containerd {
     }
 
     fn store(&self) -> ImageStore {
-        ImageStore::Containerd
+        IMAGES
     }
 
     fn resources(&self, node_context: &NodeContext<'_>, all: &mut Resources) -> Result<(), Error> {

@@ -5,7 +5,7 @@ mod shared;
 use std::time::Duration;
 
 use hatchery_host::{
-    facts::{RuntimeKind as Found, RuntimeUse},
+    facts::RuntimeUse,
     operation::{ImageStore, Script},
 };
 use hatchery_spec::{
@@ -31,6 +31,13 @@ const ADAPTER: &str = "cri-dockerd";
 /// Where that listens when the file does not say.
 const ADAPTER_SOCKET: &str = "unix:///run/cri-dockerd.sock";
 
+const IMAGES: ImageStore = ImageStore {
+    name: "docker",
+    list: "docker image ls --format '{{.Repository}}:{{.Tag}}'",
+    load: r#"docker load -i "$1""#,
+    remove: r#"docker image rm "$1""#,
+};
+
 pub(super) struct Docker;
 
 impl Runtime for Docker {
@@ -38,12 +45,12 @@ impl Runtime for Docker {
         "docker"
     }
 
-    fn found(&self) -> Found {
-        Found::Docker
+    fn socket(&self) -> &'static str {
+        "/run/docker.sock"
     }
 
-    fn brings(&self) -> &'static [Found] {
-        &[Found::Containerd]
+    fn brings(&self) -> &'static [&'static str] {
+        &["containerd"]
     }
 
     fn unit(&self) -> &'static str {
@@ -64,7 +71,7 @@ impl Runtime for Docker {
     }
 
     fn store(&self) -> ImageStore {
-        ImageStore::Docker
+        IMAGES
     }
 
     fn listed<'a>(&self, full: &'a str) -> &'a str {

@@ -1,6 +1,6 @@
 //! iSulad, on each worker.
 
-use hatchery_host::{facts::RuntimeKind as Found, operation::ImageStore};
+use hatchery_host::operation::ImageStore;
 use hatchery_spec::{
     cluster::{Component, DOCKER_HUB},
     value::AbsolutePath,
@@ -19,6 +19,26 @@ use crate::{
 const CONFIGURATION: &str = "/etc/isulad/daemon.json";
 const DATA: &str = "/var/lib/isulad";
 
+const IMAGES: ImageStore = ImageStore {
+    name: "isulad",
+    list: r"isula images | sed '1d;s/^\([^ ]*\)  *\([^ ]*\) .*/\1:\2/'",
+    load: r#"isula load -i "$1""#,
+    remove: r#"isula rmi "$1""#,
+};
+
+/// See [`Runtime::end`].
+const END: &str = r#"# shellcheck shell=sh
+isulad_end() {
+  command -v isula >/dev/null && systemctl -q is-active isulad.service 2>/dev/null || return 0
+  ids=$(isula ps -aq --filter label=io.kubernetes.pod.namespace 2>/dev/null)
+  # shellcheck disable=SC2086 # ids have no spaces
+  [ -z "$ids" ] || isula rm -f $ids >/dev/null 2>&1
+}
+isulad_unmount() {
+  ! new 'place /run/isulad' || unmount_new '^(/run|/var/lib)/isulad/'
+}
+"#;
+
 pub(super) struct Isulad;
 
 impl Runtime for Isulad {
@@ -26,8 +46,8 @@ impl Runtime for Isulad {
         "isulad"
     }
 
-    fn found(&self) -> Found {
-        Found::Isulad
+    fn socket(&self) -> &'static str {
+        "/run/isulad.sock"
     }
 
     fn unit(&self) -> &'static str {
@@ -43,7 +63,7 @@ impl Runtime for Isulad {
     }
 
     fn store(&self) -> ImageStore {
-        ImageStore::Isulad
+        IMAGES
     }
 
     fn listed<'a>(&self, full: &'a str) -> &'a str {
@@ -78,7 +98,7 @@ impl Runtime for Isulad {
     }
 
     fn end(&self) -> &'static str {
-        include_str!("isulad/end.sh")
+        END
     }
 }
 

@@ -264,25 +264,22 @@ fn traces_of_others() {
                 .into();
         },
     );
-    let runtime = |kind| Runtime {
-        kind,
+    let runtime = |kind: &str| Runtime {
+        kind: kind.to_owned(),
         path: "/usr/bin/x".into(),
         version: Some("1.6.20".into()),
         unit: Some(unit.clone()),
         socket: None,
     };
     finds("", Note, "runtime", "containerd 1.6.20 already", |f| {
-        f.runtimes = vec![runtime(RuntimeKind::Containerd)];
+        f.runtimes = vec![runtime("containerd")];
     });
     finds(
         "",
         Warning,
         "runtime",
         "runs CRI-O 1.6.20 beside containerd",
-        |f| f.runtimes = vec![runtime(RuntimeKind::Crio)],
+        |f| f.runtimes = vec![runtime("crio")],
     );
-    assert_eq!(
-        after("", |f| f.runtimes = vec![runtime(RuntimeKind::Podman)]),
-        []
-    );
+    assert_eq!(after("", |f| f.runtimes = vec![runtime("podman")]), []);
 }

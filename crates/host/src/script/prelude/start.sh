@@ -17,6 +17,7 @@
 #   KEY.orig     what was there first: the same inode where possible, otherwise a copy
 #   KEY.is       what we put there: hash, size, times, inode
 #   KEY.text     what could be read at /etc/hosts when that was a link
+#   KEY.undo     the text that puts a script back, or removes an image
 #   KEY.pending  a unit that has to be restarted because one of its files changes
 #   KEY@OWNER    who needs the resource
 # Records are complete and on disk before the first change, so that a run may die anywhere.

@@ -134,7 +134,7 @@ restore() {
     packages="$packages $1"
     return
     ;;
-  image) restore_image || { stick; return; } ;;
+  image) restore_image "$1" || { stick; return; } ;;
   script)
     body=$(cat "$S/record/$1.undo")
     within "$l_extra" sh -c "$body" hatchery || { stick; return; }

@@ -265,7 +265,7 @@ impl Step {
                 version: (*version != "*").then(|| own(version)),
                 from_file: *from == "files",
             },
-            ("image", [runtime, references]) => What::Image {
+            ("image", [runtime, references, _, _, _]) => What::Image {
                 runtime: own(runtime),
                 references: references.split(' ').map(str::to_owned).collect(),
             },

@@ -1,80 +1,16 @@
-//! The runtime, extra arguments, and ports.
+//! Extra arguments, and ports.
 
 use super::Reader;
-use crate::cluster::{Component, DOCKER_HUB, OpenPort, Protocol, Role};
+use crate::cluster::{Component, OpenPort, Protocol, Role};
 use crate::diagnostic::Diagnostic;
 use crate::draft::Field;
 use crate::keys::report_unknown;
-use crate::runtimes::{self, RuntimeKind};
 use crate::source::Spanned;
-use crate::tree::{Key, Node};
-use crate::value::{AbsolutePath, Mismatch, Port};
-use crate::walk::{
-    boolean, list, nearest, one_of, quoted, report_expected, report_mismatch, section, value,
-    values, word,
-};
+use crate::tree::Node;
+use crate::value::{Mismatch, Port};
+use crate::walk::{list, nearest, quoted, report_expected, section, value};
 
 impl Reader<'_> {
-    pub(super) fn runtime(&mut self, key: &Key, node: &Node) {
-        let d = &mut *self.diagnostics;
-        let draft = &mut *self.draft;
-        match key.text.as_str() {
-            "runtime" => draft.runtime = value(node, "bad-runtime", runtime, d),
-            "runtime-endpoint" => draft.runtime_endpoint = value(node, "bad-socket", socket, d),
-            "pause-image" => draft.pause_image = value(node, "bad-image", image, d),
-            "cni-bin-dir" => {
-                let paths = |text: &str| {
-                    text.split(',')
-                        .map(str::trim)
-                        .filter(|one| !one.is_empty())
-                        .map(AbsolutePath::parse)
-                        .collect()
-                };
-                draft.cni_bin_dirs = value(node, "bad-path", paths, d);
-            }
-            "registry-mirrors" => self.registry_mirrors(node),
-            "insecure-registries" => {
-                draft.insecure_registries = values(node, "bad-registry", registry, d);
-            }
-            "allow-existing-runtime" => {
-                draft.allow_existing_runtime = value(node, "bad-boolean", boolean, d);
-            }
-            "enable-kubelet-serving" => {
-                draft.kubelet_serving = value(node, "bad-boolean", boolean, d);
-            }
-            _ => {
-                let cni = |text: &str| match text.to_ascii_lowercase().as_str() {
-                    "cni" => Ok(()),
-                    _ => Err(Mismatch::new(
-                        "not a supported kind of network plugin",
-                        "write cni; the plugin itself is named in network.plugin",
-                    )),
-                };
-                let _ = value(node, "unsupported", cni, d);
-            }
-        }
-    }
-
-    /// A list of mirrors, or registries by name with a list each.
-    fn registry_mirrors(&mut self, node: &Node) {
-        let d = &mut *self.diagnostics;
-        let Some(entries) = node.entries() else {
-            self.draft.registry_mirrors = values(node, "bad-registry", registry, d);
-            return;
-        };
-        for (key, node) in entries {
-            match registry_name(&key.text) {
-                Ok(name) => {
-                    for mirror in values(node, "bad-registry", registry, d) {
-                        let name = Spanned::new(name.clone(), key.span);
-                        self.draft.named_mirrors.push((name, mirror));
-                    }
-                }
-                Err(wrong) => report_mismatch(&key.text, key.span, "bad-registry", wrong, d),
-            }
-        }
-    }
-
     pub(super) fn extra_args(&mut self, node: &Node) {
         let mut seen: Vec<(Component, crate::source::Span)> = Vec::new();
         for item in list(node, self.diagnostics).unwrap_or_default() {
@@ -235,15 +171,6 @@ impl Reader<'_> {
     }
 }
 
-fn runtime(text: &str) -> Result<&'static RuntimeKind, Mismatch> {
-    RuntimeKind::called(text).ok_or_else(|| {
-        Mismatch::new(
-            "not a supported container runtime",
-            format!("use {}", one_of(&runtimes::names())),
-        )
-    })
-}
-
 fn component(text: &str) -> Result<Component, Mismatch> {
     let names = Component::ALL.map(Component::as_str);
     Component::ALL
@@ -263,112 +190,5 @@ fn transport(text: &str) -> Result<Protocol, Mismatch> {
         "tcp" => Ok(Protocol::Tcp),
         "udp" => Ok(Protocol::Udp),
         _ => Err(Mismatch::new("not a protocol", "use tcp or udp")),
-    }
-}
-
-/// A CRI socket: `unix://` and an absolute path.
-fn socket(text: &str) -> Result<String, Mismatch> {
-    let wrong = || {
-        Mismatch::new(
-            "not a socket address",
-            "write unix:// and an absolute path, such as unix:///run/containerd/containerd.sock",
-        )
-    };
-    let path = text.strip_prefix("unix://").unwrap_or(text);
-    let path = AbsolutePath::parse(path).map_err(|_| wrong())?;
-    if path.as_str().contains(char::is_whitespace) {
-        return Err(wrong());
-    }
-    Ok(format!("unix://{path}"))
-}
-
-fn image(text: &str) -> Result<String, Mismatch> {
-    let text = word(text)?;
-    let valid = text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-/:@".contains(&b))
-        && !text.contains("://");
-    if valid {
-        Ok(text)
-    } else {
-        Err(Mismatch::new(
-            "not the name of an image",
-            "write it as registry/name:tag, without http://",
-        ))
-    }
-}
-
-/// `host`, `host:port`, either with a path, with or without `http://` or `https://`.
-pub(crate) fn registry(text: &str) -> Result<String, Mismatch> {
-    let wrong = || {
-        Mismatch::new(
-            "not a registry",
-            "write host, host:port, or a URL beginning with http:// or https://",
-        )
-    };
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"))
-        .unwrap_or(text);
-    let authority = rest.split('/').next().unwrap_or_default();
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
-        _ => (authority, None),
-    };
-    crate::value::Host::parse(host).map_err(|_| wrong())?;
-    if let Some(port) = port {
-        Port::parse(port).map_err(|_| wrong())?;
-    }
-    let clean = rest
-        .bytes()
-        .all(|b| b.is_ascii_graphic() && !b"'\"\\`$<>{}|^".contains(&b));
-    if clean {
-        Ok(text.to_owned())
-    } else {
-        Err(wrong())
-    }
-}
-
-/// A registry as images have it in their names: `host` or `host:port`.
-pub(crate) fn registry_name(text: &str) -> Result<String, Mismatch> {
-    let name = registry(text).ok().filter(|name| !name.contains('/'));
-    match name.as_deref() {
-        Some("index.docker.io" | "registry-1.docker.io") => Ok(DOCKER_HUB.to_owned()),
-        Some(name) => Ok(name.to_owned()),
-        None => Err(Mismatch::new(
-            "not the name of a registry",
-            "write it as in an image's name, such as k8s.gcr.io, without https:// and path",
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn registries_images_and_sockets() {
-        for good in [
-            "docker.io",
-            "a:5000",
-            "https://a.b/c",
-            "http://10.0.0.1:5000",
-            "[fd00::1]:5000",
-        ] {
-            assert_eq!(registry(good).unwrap(), good);
-        }
-        for bad in ["", "ftp://a", "https://", "a:x", "a b", "a/$(id)"] {
-            assert!(registry(bad).is_err(), "{bad}");
-        }
-        assert_eq!(registry_name("a:5000").unwrap(), "a:5000");
-        assert_eq!(registry_name("index.docker.io").unwrap(), "docker.io");
-        assert!(registry_name("https://a").is_err() && registry_name("a/b").is_err());
-        assert!(
-            image("k8s.gcr.io/pause:3.2").is_ok()
-                && image("a b").is_err()
-                && image("http://a").is_err()
-        );
-        assert_eq!(socket("/run/a.sock").unwrap(), "unix:///run/a.sock");
-        assert!(socket("tcp://1.2.3.4").is_err() && socket("unix://a").is_err());
     }
 }

@@ -1,8 +1,0 @@
-//! calico.
-
-use super::NetworkPluginKind;
-
-pub(super) const CALICO: NetworkPluginKind = NetworkPluginKind {
-    name: "calico",
-    needs_manifest: true,
-};
