@@ -48,12 +48,11 @@ use self::{
 };
 pub use self::{
     choice::PackageKind,
-    installation::Installation,
+    installation::{Hook, ImageArchive, Installation},
     manifest::Manifest,
     problem::Problem,
     version::{Learned, Unknown, Versions},
 };
-pub use crate::components::hooks::Hook;
 use crate::{confinement::Launcher, name_list::NameList};
 pub use hatchery_spec::value::Release;
 

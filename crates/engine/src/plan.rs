@@ -474,8 +474,14 @@ impl<'a> Maker<'a> {
             })?;
         }
         if part == Part::Of(Owner::Runtime) {
+            let runtime = node_context.runtime();
             for archive in &installation.images {
-                resources.operation(Operation::Images(archive.clone()));
+                let images =
+                    runtime::images(runtime, archive).map_err(|source| Error::Machine {
+                        machine: name.clone(),
+                        source,
+                    })?;
+                resources.operation(Operation::Images(images));
             }
         }
         self.graph.machine(name, part, needs, resources.0);

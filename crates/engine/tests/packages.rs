@@ -132,7 +132,7 @@ fn described(bundles: &Bundles, cluster: &Cluster, kind: PackageKind) -> String 
                     let _ = writeln!(text, "  {}", operation.title());
                 }
                 for images in &found.images {
-                    let names = images.references().iter();
+                    let names = images.references.iter();
                     let names = names.map(|name| name.rsplit_once(':').unwrap().0);
                     let names: Vec<_> = names.collect();
                     let _ = writeln!(text, "  images {}", names.join(" "));

@@ -6,7 +6,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use hatchery_host::{
-    content::{Content, Hash},
+    content::Hash,
     operation::{Access, File, Operation, Script},
     path::{MachinePath, Word},
     quote::quote,
@@ -17,22 +17,12 @@ use hatchery_spec::{
 };
 
 use super::NodeContext;
-use crate::resource::{Error, Resources, word};
+use crate::{
+    package::Hook,
+    resource::{Error, Resources, word},
+};
 
 const DIRECTORY: &str = "/var/lib/hatchery/hooks";
-
-/// A script of the user's.
-#[derive(Clone, Debug)]
-pub struct Hook {
-    /// When it runs.
-    pub schedule: Schedule,
-    /// Its path in the archive, without the directory of its type.
-    pub name: String,
-    /// What it says.
-    pub content: Content,
-    /// How long it may run.
-    pub timeout: Duration,
-}
 
 pub(crate) fn prejoin(
     node_context: &NodeContext<'_>,

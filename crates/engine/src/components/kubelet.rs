@@ -221,19 +221,20 @@ fn upstream_resolvers(node_context: &NodeContext<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use hatchery_host::{content::Content, operation::Images};
+    use hatchery_host::content::Content;
 
     use super::*;
-    use crate::components::trial::Trial;
+    use crate::{components::trial::Trial, package::ImageArchive};
 
     #[test]
     fn images_that_cannot_be_pulled_again_are_kept() {
         let mut trial = Trial::new(37, "");
         assert!(!configuration(&trial.node_context()).contains("imageGC"));
         let archive = Content::bytes(*b"images");
-        let store = trial.node_context().runtime().store();
-        let images = Images::new(store, archive, vec!["a/b:1".into()]);
-        trial.installation.images.push(images.unwrap());
+        trial.installation.images.push(ImageArchive {
+            content: archive,
+            references: vec!["docker.io/a/b:1".into()],
+        });
         let text = configuration(&trial.node_context());
         assert!(text.contains(
             "imageGCHighThresholdPercent: 100\nevictionHard: {imagefs.available: 5%, memory"

@@ -12,7 +12,7 @@ use std::{fmt::Write as _, sync::LazyLock};
 use hatchery_host::{
     facts::{RuntimeQuestion, RuntimeUse},
     machine::Managed,
-    operation::ImageStore,
+    operation::{ImageStore, Images},
 };
 use hatchery_spec::{
     Cluster,
@@ -20,7 +20,10 @@ use hatchery_spec::{
 };
 
 use super::NodeContext;
-use crate::resource::{Error, Resources};
+use crate::{
+    package::ImageArchive,
+    resource::{Error, Resources},
+};
 
 /// All that there are. A machine that has something of several was given it by the first of them.
 pub(crate) const ALL: [&dyn Runtime; 3] =
@@ -187,6 +190,14 @@ pub(crate) fn of_record(managed: &Managed) -> Option<&'static RuntimeKind> {
         has(("unit", runtime.unit())) || runtime.marks().iter().copied().any(has)
     };
     kind(all.find(own)?)
+}
+
+/// The images of an archive, as a runtime keeps them.
+pub(crate) fn images(runtime: &dyn Runtime, archive: &ImageArchive) -> Result<Images, Error> {
+    let listed = archive.references.iter();
+    let listed = listed.map(|full| runtime.listed(full).to_owned());
+    let images = Images::new(runtime.store(), archive.content.clone(), listed.collect());
+    Ok(images?)
 }
 
 /// What the runtime of a worker's cluster needs.

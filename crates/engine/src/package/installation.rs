@@ -1,14 +1,18 @@
 //! What the lists of a machine's roles put on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use hatchery_host::{
-    operation::{Images, Operation, PackageFile, PackageName, PackageSource, Packages},
+    content::Content,
+    operation::{Operation, PackageFile, PackageName, PackageSource, Packages},
     path::{self, MachinePath},
 };
 use hatchery_spec::{
     Cluster,
-    cluster::{CoreDns, Item, Machine, PackageList, Role},
+    cluster::{CoreDns, Item, Machine, PackageList, Role, Schedule},
     value::AbsolutePath,
 };
 
@@ -20,7 +24,6 @@ use super::{
     problem::{Problem, tell},
     tree,
 };
-use crate::components::{hooks::Hook, runtime};
 
 /// What is installed on a machine.
 #[derive(Debug, Default)]
@@ -28,11 +31,33 @@ pub struct Installation {
     /// Packages first, then directories, files and links, in the order of the lists.
     pub operations: Vec<Operation>,
     /// Loaded when the runtime runs.
-    pub images: Vec<Images>,
+    pub images: Vec<ImageArchive>,
     /// Where programs are put, by name.
     pub programs: BTreeMap<String, MachinePath>,
     /// The user's scripts, in the order of the lists.
     pub hooks: Vec<Hook>,
+}
+
+/// An archive of images, as `docker save` writes it.
+#[derive(Clone, Debug)]
+pub struct ImageArchive {
+    /// The archive itself.
+    pub content: Content,
+    /// The full names of its images.
+    pub references: Vec<String>,
+}
+
+/// A script of the user's.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// When it runs.
+    pub schedule: Schedule,
+    /// Its path in the archive, without the directory of its type.
+    pub name: String,
+    /// What it says.
+    pub content: Content,
+    /// How long it may run.
+    pub timeout: Duration,
 }
 
 impl Installation {
@@ -112,7 +137,7 @@ struct Gathering<'a> {
     repository: Vec<PackageName>,
     files: Vec<PackageFile>,
     placing: Placing,
-    images: Vec<Images>,
+    images: Vec<ImageArchive>,
     loaded: BTreeSet<hatchery_host::archive::Digest>,
     programs: BTreeMap<String, MachinePath>,
     hooks: Vec<Hook>,
@@ -253,7 +278,6 @@ impl Gathering<'_> {
         if !self.loaded.insert(file.digest) {
             return Ok(());
         }
-        let runtime = runtime::of(self.cluster);
         let refused = |why: &str| {
             bundle.problem(
                 format!("holds {}, which is no archive of images: {why}", file.path),
@@ -264,16 +288,10 @@ impl Gathering<'_> {
             .images(file)
             .unwrap_or_else(|| Err("it was not read".to_owned()));
         let references = known.map_err(|why| refused(&why))?;
-        let listed = references
-            .iter()
-            .map(|full| runtime.listed(full).to_owned());
-        let images = Images::new(
-            runtime.store(),
-            bundle.content(file.path)?,
-            listed.collect(),
-        )
-        .map_err(|error| refused(&error.to_string()))?;
-        self.images.push(images);
+        self.images.push(ImageArchive {
+            content: bundle.content(file.path)?,
+            references: references.clone(),
+        });
         Ok(())
     }
 

@@ -60,8 +60,7 @@ pub(crate) async fn check(
             continue;
         }
         let archives = installation.images.iter();
-        let brought = archives.flat_map(|archive| archive.references().to_vec());
-        let brought: BTreeSet<_> = brought.filter_map(|image| full_reference(&image)).collect();
+        let brought: BTreeSet<_> = archives.flat_map(|one| one.references.clone()).collect();
         for image in needed.difference(&brought) {
             let (names, images) = lacking.entry(registry_of(image).to_owned()).or_default();
             if !names.contains(&name) {

@@ -86,7 +86,7 @@ impl Session {
         let versions = wanted::resolve(cluster, opened.versions(), offered)?;
         self.compare(cluster, Some(&versions), &present)?;
         let wanted = Wanted {
-            images: wanted::images(installations.values()),
+            images: wanted::images(cluster, installations.values()),
             cluster: cluster.clone(),
             versions,
             installations,

@@ -7,7 +7,7 @@ use hatchery_spec::{Cluster, value::Name};
 use crate::{
     api,
     api_access::Machines,
-    components::network_plugin,
+    components::{network_plugin, runtime},
     fetch::Fetcher,
     observed::Observed,
     package::{
@@ -215,11 +215,16 @@ pub(super) fn resolve(
     }
 }
 
-/// References of all images.
-pub(super) fn images<'a>(installations: impl Iterator<Item = &'a Installation>) -> Vec<String> {
+/// All images, by the names that the cluster's runtime gives them.
+pub(super) fn images<'a>(
+    cluster: &Cluster,
+    installations: impl Iterator<Item = &'a Installation>,
+) -> Vec<String> {
+    let runtime = runtime::of(cluster);
     let archives = installations.flat_map(|installation| &installation.images);
-    let mut images: Vec<_> = archives
-        .flat_map(|archive| archive.references().to_vec())
+    let references = archives.flat_map(|archive| &archive.references);
+    let mut images: Vec<_> = references
+        .map(|full| runtime.listed(full).to_owned())
         .collect();
     images.sort();
     images.dedup();

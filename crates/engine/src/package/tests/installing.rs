@@ -47,7 +47,7 @@ fn both_layouts_give_the_same() {
         let images: Vec<_> = found
             .images
             .iter()
-            .map(|one| one.references().to_vec())
+            .map(|one| one.references.clone())
             .collect();
         assert_eq!(images, [["k8s.gcr.io/pause:3.2"]]);
     }
@@ -170,20 +170,24 @@ fn a_classic_binary_is_what_it_turns_out_to_be() {
             "file /etc/kubernetes/tool 755",
         ]
     );
-    // Loaded without being listed, and named as Docker lists them.
+    // Loaded without being listed.
     let images: Vec<_> = found
         .images
         .iter()
-        .map(|one| one.references().to_vec())
+        .map(|one| one.references.clone())
         .collect();
     assert_eq!(
         images,
-        [["x:1", "coredns/coredns:1.8.4", "k8s.gcr.io/pause:3.2"]]
+        [[
+            "docker.io/library/x:1",
+            "docker.io/coredns/coredns:1.8.4",
+            "k8s.gcr.io/pause:3.2"
+        ]]
     );
 }
 
 #[test]
-fn images_are_named_as_containerd_lists_them_and_come_once() {
+fn images_have_full_names_and_come_once() {
     let cluster = cluster(
         "",
         "  image: [{name: images.tar, type: image}, {name: copy.tar, type: image}]",
@@ -198,7 +202,7 @@ fn images_are_named_as_containerd_lists_them_and_come_once() {
     let images: Vec<_> = found
         .images
         .iter()
-        .map(|one| one.references().to_vec())
+        .map(|one| one.references.clone())
         .collect();
     assert_eq!(images, [["docker.io/library/x:1", "docker.io/a/b:2"]]);
 }

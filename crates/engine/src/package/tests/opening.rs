@@ -42,7 +42,7 @@ fn an_archive_is_read_once() {
     let again = place.open(&cluster).unwrap();
     let titles = |bundles| {
         let found = all_of(bundles, &cluster, "m0", PackageKind::Deb).unwrap();
-        (shown(&found), found.images[0].references().to_vec())
+        (shown(&found), found.images[0].references.clone())
     };
     assert_eq!(titles(&first), titles(&again));
     // Another time is another archive.
