@@ -81,6 +81,15 @@ const CONTROL_PLANE: &str =
 const TOKEN: &str = "abcdef.0123456789abcdef";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
+/// Removes a cluster, so that the next one starts like the first. Not measured.
+const RESET: &str = "
+kubeadm reset --force --skip-phases=remove-etcd-member --cri-socket unix:///run/containerd/containerd.sock 2>&1
+rm -rf /etc/cni/net.d /run/flannel /root/.kube
+for link in cni0 flannel.1; do ip link delete $link 2>/dev/null; done
+for table in filter nat mangle; do iptables -t $table -F; iptables -t $table -X; done
+[ -z \"$(ctr -n k8s.io containers list -q)\" ]
+";
+
 /// How long it took.
 pub(crate) struct Took {
     pub(crate) ready: f64,
@@ -130,6 +139,11 @@ fn version(name: &str) -> &'static str {
 async fn file(place: &Place, machine: usize, name: &str, text: &str) {
     let script = format!("cat >/root/{name} <<'END'\n{text}END\n");
     place.inside(machine, &script).await;
+}
+
+/// Removes the cluster from all machines.
+pub(crate) async fn reset(place: &Place) {
+    place.everywhere(RESET).await;
 }
 
 /// The first master's address is the endpoint. Control planes join one after the other, then all workers at once; the
