@@ -274,10 +274,10 @@ async fn look_at_machine(
         return Ok(parts);
     };
     let looks = machine.look_at_all(&questions).await?;
-    for ((place, resources, issued), (question, differences)) in
+    for ((place, resources, issued), (question, look)) in
         asked.into_iter().zip(questions.iter().zip(looks))
     {
-        let operations = question.operations();
+        let (operations, differences) = (question.operations(), look.differences);
         let part = &mut parts[place].1;
         part.changes = of_machine(resources, &issued, operations, &differences);
         add_lines(machine, resources, (operations, &differences), part).await?;

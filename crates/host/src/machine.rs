@@ -35,7 +35,7 @@ pub use self::{
     error::Error,
     managed::{Managed, ManagedResource},
     one_off::OneOff,
-    outcome::{Difference, Event, Left, Outcome, Report, Undone},
+    outcome::{Difference, Event, Left, Look, Outcome, Report, Undone},
 };
 use crate::{
     facts::{self, Facts, Questions},
@@ -58,6 +58,9 @@ const COMPLAINT: usize = 4096;
 
 /// How long one step of the way back may take.
 const UNDO_STEP: Duration = Duration::from_secs(300);
+
+/// Tasks that are looked at together have the sum of their deadlines, up to this unless one of them alone has more.
+const LOOK: Duration = Duration::from_secs(300);
 
 /// Reads a script to its end and runs it; nothing is written anywhere.
 const QUESTION: &str = "eval \"$(cat)\"";
@@ -142,13 +145,14 @@ impl Machine {
     }
 
     /// What a task would change. Changes nothing and needs no lock.
-    pub async fn look(&self, task: &Task) -> Result<Vec<Difference>, Error> {
-        let mut differences = self.look_at_all(std::slice::from_ref(task)).await?;
-        Ok(differences.pop().unwrap_or_default())
+    pub async fn look(&self, task: &Task) -> Result<Look, Error> {
+        let mut looks = self.look_at_all(std::slice::from_ref(task)).await?;
+        // There is one for each task.
+        Ok(looks.remove(0))
     }
 
     /// What each of several tasks would change now, in one round trip. Changes nothing and needs no lock.
-    pub async fn look_at_all(&self, tasks: &[Task]) -> Result<Vec<Vec<Difference>>, Error> {
+    pub async fn look_at_all(&self, tasks: &[Task]) -> Result<Vec<Look>, Error> {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
@@ -156,18 +160,19 @@ impl Machine {
         let run = self.new_run();
         let question = script::look(&self.setting(&run), tasks.iter().zip(&lists));
         let deadlines = tasks.iter().map(|task| task.deadline);
-        let deadline = deadlines.max().unwrap_or_default();
+        let longest = deadlines.clone().max().unwrap_or_default();
+        let deadline = deadlines.sum::<Duration>().min(longest.max(LOOK));
         let (output, errors) = self.ask(&question, deadline, "look").await?;
         let answers = self.read_each(&output, &errors)?;
         for answer in &answers {
             self.refused(answer)?;
         }
         let all = answers.iter().zip(tasks.iter().zip(&lists));
-        let differences: Option<Vec<_>> = all
-            .map(|(answer, (task, list))| Difference::from_answer(task, &list.steps, answer))
+        let looks: Option<Vec<_>> = all
+            .map(|(answer, (task, list))| Look::from_answer(task, &list.steps, answer))
             .collect();
-        differences
-            .filter(|differences| differences.len() == tasks.len())
+        looks
+            .filter(|looks| looks.len() == tasks.len())
             .ok_or_else(|| self.garbled(&readable(&output)))
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Line {
     Said(usize, String),
     /// A step failed, with what it printed last.
     Failed(usize, String),
+    /// Applying would do more than the steps say.
+    Unsettled,
     /// Another run has the machine; this one waits.
     Waiting(String),
     /// Another run has the machine and somebody listens to it.
@@ -148,6 +150,7 @@ fn plain(line: &str) -> Option<Line> {
             let (number, reason) = rest.split_once(' ')?;
             Line::Would(number.parse().ok()?, reason.to_owned())
         }
+        "unsettled" => Line::Unsettled,
         "waiting" => Line::Waiting(rest.to_owned()),
         "busy" => Line::Busy(rest.to_owned()),
         "fenced" => Line::Fenced(rest.to_owned()),

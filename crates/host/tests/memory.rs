@@ -155,12 +155,12 @@ async fn a_task_is_done_once_and_put_back() {
     let machine = machine(&memory);
     let task = task("role", everything("first"));
 
-    let difference = machine.look(&task).await.unwrap();
+    let look = machine.look(&task).await.unwrap();
     assert!(
-        difference
+        look.differences
             .iter()
             .all(|difference| matches!(difference, Difference::Change(_))),
-        "{difference:?}"
+        "{look:?}"
     );
     assert!(memory.is_untouched());
 
@@ -225,17 +225,14 @@ async fn several_tasks_are_looked_at_in_one_question() {
         task("role", everything("first")),
     ];
     let commands = memory.log().commands;
-    let differences = machine.look_at_all(&tasks).await.unwrap();
+    let looks = machine.look_at_all(&tasks).await.unwrap();
     assert_eq!(memory.log().commands, commands + 1);
-    let counts = differences.iter().map(|task| {
-        let changes = task.iter();
+    let counts = looks.iter().map(|look| {
+        let changes = look.differences.iter();
         changes.filter(|one| **one != Difference::Unchanged).count()
     });
     assert_eq!(counts.collect::<Vec<_>>(), [0, 1, 0]);
-    assert_eq!(
-        machine.look_at_all(&[]).await.unwrap(),
-        Vec::<Vec<_>>::new()
-    );
+    assert_eq!(machine.look_at_all(&[]).await.unwrap(), []);
     // Whoever holds the machine for another cluster learns of all that it is held.
     memory.hold_for("c9", "nine");
     let error = machine.look_at_all(&tasks).await.unwrap_err();

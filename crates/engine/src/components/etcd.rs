@@ -70,9 +70,8 @@ pub(crate) fn resources(
         "LimitNOFILE=65536".into(),
         // A member waits for its peers, which may still be receiving their programs.
         "TimeoutStartSec=300".into(),
-        // A leader hands over within a heartbeat, or waits for members that have gone: those that are stopped together, at
-        // cleanup, keep it for seven seconds. What it has acknowledged is on the disk.
-        "TimeoutStopSec=2".into(),
+        // Members that are removed together would keep their leader for seven seconds, looking for a successor.
+        "X-HatcheryRemoval=kill".into(),
     ]);
     let unit = Service {
         description: "etcd",

@@ -1,6 +1,6 @@
 //! Container runtimes on machines: a file for each, and what the other components ask of it.
 //!
-//! What a deploy file may say of one is in the file of the same name in [`hatchery_spec::runtimes`].
+//! What a deploy file may say of one is in its row of [`hatchery_spec::runtimes`].
 
 mod before;
 mod containerd;

@@ -97,12 +97,13 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What leads to the API from now on, and whoever asks it at its endpoint: a former one goes when all of them are through.
+    /// What leads to the API from now on, and all clients of its endpoint: a former one goes when all of them have moved.
+    /// Pods of the network plugin are among them, so addons have to be rolled out.
     pub(super) fn clients_of_the_api(&self) -> Vec<TaskId> {
         let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
         let masters = self.all(Owner::Master, Role::Master);
         let workers = self.all(Owner::Worker, Role::Worker);
-        [balancers, masters, workers].concat()
+        [balancers, masters, workers, self.graph.rolled_out()].concat()
     }
 
     /// The records that each owner has on a machine once the plan is done.

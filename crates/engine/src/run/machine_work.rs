@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use hatchery_host::{
-    machine::{Difference, Event as HostEvent, Machine, Managed},
+    machine::{Event as HostEvent, Machine, Managed},
     task::Task as HostTask,
 };
 use hatchery_spec::value::Name;
@@ -24,11 +24,12 @@ impl Run<'_> {
         let Some((_, machine, task)) = self.question(work)? else {
             return Ok(false);
         };
-        let differences = machine.look(&task).await;
         // It is not in doubt that nothing was touched.
-        let differences = differences
+        let look = machine
+            .look(&task)
+            .await
             .map_err(|error| TaskError::Alone(Cause::new(error.to_string(), error.remedy())))?;
-        Ok(!are_unchanged(&differences))
+        Ok(!look.is_unchanged())
     }
 
     /// Those of these tasks for which their machine has nothing to change. Where that cannot be told each tells by itself.
@@ -39,7 +40,9 @@ impl Run<'_> {
         let (mut numbers, mut questions) = (Vec::new(), Vec::new());
         let mut asked = None;
         for (number, work) in tasks {
-            if let Ok(Some((_, machine, question))) = self.question(work) {
+            if let Ok(Some((name, machine, question))) = self.question(work)
+                && self.owns_its_records(name, &question)
+            {
                 asked = Some(machine);
                 numbers.push(number);
                 questions.push(question);
@@ -48,10 +51,23 @@ impl Run<'_> {
         let Some(machine) = asked else {
             return BTreeSet::new();
         };
-        let differences = machine.look_at_all(&questions).await.unwrap_or_default();
-        let answered = numbers.into_iter().zip(&differences);
-        let unchanged = answered.filter(|(_, differences)| are_unchanged(differences));
+        let looks = machine.look_at_all(&questions).await.unwrap_or_default();
+        let answered = numbers.into_iter().zip(&looks);
+        let unchanged = answered.filter(|(_, look)| look.is_unchanged());
         unchanged.map(|(number, _)| number).collect()
+    }
+
+    /// Whether everything of a task that is on record has its owner there. Applying adds the owner; without it a resource that
+    /// came from another owner would go when that one gives it up.
+    fn owns_its_records(&self, machine: &Name, task: &HostTask) -> bool {
+        let Some(managed) = self.context.observed.managed(machine) else {
+            return false;
+        };
+        let keys = task.record_keys();
+        let mut known = managed.resources.iter();
+        known.all(|one| {
+            !keys.contains(&one.key) || one.owners.iter().any(|name| name == task.owner().as_str())
+        })
     }
 
     fn question<'w>(
@@ -133,8 +149,4 @@ impl Run<'_> {
         let task = HostTask::new(owner.word(), made.operations).map_err(TaskError::failed)?;
         Ok(Some((machine, self.machine(machine)?, task)))
     }
-}
-
-fn are_unchanged(differences: &[Difference]) -> bool {
-    differences.iter().all(|one| *one == Difference::Unchanged)
 }

@@ -21,6 +21,9 @@ pub struct Runtime {
     pub socket: Option<String>,
 }
 
+/// More than there are questions for; a machine that says so much is not believed.
+const MOST: usize = 16;
+
 /// Those that were asked for: the script repeats their name, program, unit and socket in its answer.
 pub(super) fn runtimes(
     answer: &Answer,
@@ -43,7 +46,13 @@ pub(super) fn runtimes(
             socket: answer.has_path(socket).then(|| socket.to_owned()),
         })
     };
-    answer.each("runtimes").filter_map(runtime).collect()
+    let mut found: Vec<Runtime> = Vec::new();
+    for one in answer.each("runtimes").filter_map(runtime) {
+        if found.len() < MOST && found.iter().all(|known| known.kind != one.kind) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 /// The first word that looks like a version: `v2.4.2`, `20.10.24+dfsg1,`, `1.6.20~ds1`.
@@ -101,7 +110,8 @@ mod tests {
             (
                 "runtimes",
                 "docker dockerd docker.service /run/docker.sock\nbroken\n\
-                 containerd containerd containerd.service /run/containerd/containerd.sock\n",
+                 containerd containerd containerd.service /run/containerd/containerd.sock\n\
+                 containerd containerd other.service /run/other.sock\n",
             ),
             ("version-containerd", "containerd x 1.7.0\n"),
         ]);

@@ -89,9 +89,37 @@ pub enum Difference {
     Change(Vec<String>),
 }
 
+/// What a task would do to a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// One for each operation.
+    pub differences: Vec<Difference>,
+    /// Whether applying the task would do nothing else. Otherwise another run is at work on the machine, or one that died has
+    /// left something to be put in order.
+    pub is_settled: bool,
+}
+
+impl Look {
+    /// Whether applying the task would do nothing at all.
+    pub fn is_unchanged(&self) -> bool {
+        let mut differences = self.differences.iter();
+        self.is_settled && differences.all(|one| *one == Difference::Unchanged)
+    }
+
+    /// Nothing for an answer that is not complete.
+    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Option<Self> {
+        if answer.end.as_deref() != Some("ok") {
+            return None;
+        }
+        Some(Self {
+            differences: Difference::from_answer(task, steps, answer)?,
+            is_settled: !answer.others.contains(&Line::Unsettled),
+        })
+    }
+}
+
 impl Difference {
-    pub(super) fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
-        answer.end.as_ref()?;
+    fn from_answer(task: &Task, steps: &[Step], answer: &Answer) -> Option<Vec<Self>> {
         let mut differences = vec![Self::Unchanged; task.operations().len()];
         for (number, step) in steps.iter().enumerate() {
             let difference = differences.get_mut(step.operation)?;

@@ -6,6 +6,7 @@ mod firewall;
 mod hosts;
 mod images;
 mod kill;
+mod looks;
 mod managed;
 mod one_off;
 mod packages;

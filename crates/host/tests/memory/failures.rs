@@ -123,6 +123,8 @@ async fn a_busy_machine_is_waited_for() {
         matches!(&error, Error::Busy { run, .. } if run == "theirs"),
         "{error}"
     );
+    // What the other run may still change is not told.
+    assert!(!machine.look(&task).await.unwrap().is_settled);
     let waited = Mutex::new(false);
     let watch = |event: Event<'_>| {
         if matches!(event, Event::Waiting { run: "theirs" }) {
@@ -132,6 +134,7 @@ async fn a_busy_machine_is_waited_for() {
     };
     machine.apply(&task, &watch).await.unwrap();
     assert!(*waited.lock().unwrap());
+    assert!(machine.look(&task).await.unwrap().is_unchanged());
 }
 
 #[tokio::test]

@@ -159,16 +159,19 @@ fn fit_api(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     })?;
     let env = container.as_object_mut()?.entry("env");
     let env = env.or_insert_with(|| json!([])).as_array_mut()?;
+    let endpoint = &cluster.endpoint;
+    let variables = [
+        ("KUBERNETES_SERVICE_HOST", endpoint.host.to_string()),
+        ("KUBERNETES_SERVICE_PORT", endpoint.port.to_string()),
+    ];
     if env
         .iter()
-        .any(|one| one["name"] == "KUBERNETES_SERVICE_HOST")
+        .any(|one| variables.iter().any(|(name, _)| one["name"] == *name))
     {
         return None;
     }
-    let endpoint = &cluster.endpoint;
-    let host = json!({"name": "KUBERNETES_SERVICE_HOST", "value": endpoint.host.to_string()});
-    let port = json!({"name": "KUBERNETES_SERVICE_PORT", "value": endpoint.port.to_string()});
-    env.splice(..0, [host, port]);
+    let variables = variables.map(|(name, value)| json!({"name": name, "value": value}));
+    env.splice(..0, variables);
     Some(format!(
         "flannel reaches the API at {endpoint}, as the kubelets do"
     ))
@@ -278,6 +281,10 @@ mod tests {
         for (container, count) in [
             (
                 "args: [--kube-subnet-mgr], env: [{name: KUBERNETES_SERVICE_HOST, value: api.example}]",
+                1,
+            ),
+            (
+                "args: [--kube-subnet-mgr], env: [{name: KUBERNETES_SERVICE_PORT, value: '443'}]",
                 1,
             ),
             ("args: [--ip-masq]", 0),

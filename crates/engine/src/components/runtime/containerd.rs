@@ -26,7 +26,7 @@ const MANIFESTS_DIR: &str = "/opt/cni/bin";
 const IMAGES: ImageStore = ImageStore {
     name: "containerd",
     list: "[ -S /run/containerd/containerd.sock ] && ctr -n k8s.io images ls -q",
-    load: r#"ctr -n k8s.io images import "$1""#,
+    load: r#"exec ctr -n k8s.io images import "$1""#,
     remove: r#"[ ! -S /run/containerd/containerd.sock ] || ctr -n k8s.io images rm "$1""#,
 };
 

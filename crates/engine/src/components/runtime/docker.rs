@@ -34,7 +34,7 @@ const ADAPTER_SOCKET: &str = "unix:///run/cri-dockerd.sock";
 const IMAGES: ImageStore = ImageStore {
     name: "docker",
     list: "docker image ls --format '{{.Repository}}:{{.Tag}}'",
-    load: r#"docker load -i "$1""#,
+    load: r#"exec docker load -i "$1""#,
     remove: r#"docker image rm "$1""#,
 };
 

@@ -22,7 +22,7 @@ const DATA: &str = "/var/lib/isulad";
 const IMAGES: ImageStore = ImageStore {
     name: "isulad",
     list: r"isula images | sed '1d;s/^\([^ ]*\)  *\([^ ]*\) .*/\1:\2/'",
-    load: r#"isula load -i "$1""#,
+    load: r#"exec isula load -i "$1""#,
     remove: r#"isula rmi "$1""#,
 };
 

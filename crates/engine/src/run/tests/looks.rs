@@ -1,5 +1,7 @@
 //! Machines with nothing to change are asked once.
 
+use hatchery_host::transport::memory::Failure;
+
 use super::*;
 
 /// The plan of these tests: three tasks on the first machine, two on the other that need the second of those.
@@ -115,4 +117,47 @@ async fn a_new_machine_is_not_asked_beforehand() {
     place.observed = Observed::new(replies);
     assert_eq!(place.execute(&plan()).await.changes, 5);
     assert!(!place.memories[0].log().asked.contains(&"look"));
+}
+
+/// What came from another owner is known to be needed by the new one before the old one gives it up.
+#[tokio::test]
+async fn who_is_not_on_record_as_an_owner_applies() {
+    let deployed = Deployed::new().await;
+    let mut plan = plan();
+    for task in &mut plan.tasks {
+        if task.title == "two"
+            && let Work::Machine { owner, .. } = &mut task.work
+        {
+            *owner = Owner::Worker;
+        }
+    }
+    let executed = deployed.place.execute(&plan).await;
+    assert_eq!((executed.changes, executed.failures.len()), (0, 0));
+    assert_eq!(deployed.asked(), [vec!["look", "apply"], vec!["look"]]);
+    let machine = &deployed.place.machines[&named("m0")];
+    let (_, managed) = machine.facts(Duration::from_secs(5)).await.unwrap();
+    let mut resources = managed.resources.iter();
+    let two = resources.find(|one| one.name == "/etc/two").unwrap();
+    assert!(two.owners.contains(&Owner::Worker.word().to_string()), "{two:?}");
+}
+
+#[tokio::test]
+async fn a_machine_on_which_another_run_is_at_work_is_not_believed() {
+    let deployed = Deployed::new().await;
+    deployed.place.memories[0].inject(Failure::Busy {
+        run: "theirs".into(),
+    });
+    let memory = &deployed.place.memories[0];
+    let emit = |event: Event| {
+        if matches!(event, Event::Step { step, .. } if step == "waiting for run theirs") {
+            memory.heal();
+        }
+    };
+    let (_stop, stopped) = watch::channel(false);
+    let executed = deployed.place.run(&emit, stopped).execute(&plan()).await;
+    assert_eq!((executed.changes, executed.failures.len()), (0, 0));
+    assert_eq!(
+        deployed.asked(),
+        [vec!["look", "apply", "apply", "apply"], vec!["look"]]
+    );
 }

@@ -44,7 +44,10 @@ file() {
       need=content
     fi
     needs "$1" "$need"
-    [ -n "$need" ] || eval "settle_$1=1"
+    if [ -z "$need" ]; then
+      eval "settle_$1=1"
+      [ -n "$verify" ] || [ ! -f "$S/record/$2" ] || touched=1
+    fi
     ;;
   want)
     needed "$1" || return 0

@@ -34,7 +34,8 @@ take_lock() {
   command -v flock >/dev/null || { say "needs flock"; cd / && rm -rf "${T:-/nowhere}" && rmdir "$S/in" "$S" 2>/dev/null; finish failed; }
   while :; do
     exec 9>>"$S/lock"
-    if ! flock -n 9; then
+    # Who only looks has it for a moment.
+    if ! flock -w 1 9; then
       IFS=' ' read -r h_run h_boot h_pid h_tick h_group h_carrier h_ctick <"$S/holder" || h_run=
       say "waiting ${h_run:-?}"
       flock -w "$lock_timeout" 9 || fence
@@ -50,11 +51,17 @@ take_lock() {
   printf '%s\n' "$run $boot $$ ${tick:--} ${group:-0} $carrier" >"$S/holder"
 }
 
-# The last program of a run that died may still be at work: it is waited for, then ended.
+# Whether the last program of a run that died is still at work.
+child_lives() {
+  [ -f "$S/child" ] && IFS=' ' read -r c_pid c_tick <"$S/child" || return 1
+  started "${c_pid:-0}"
+  [ -n "$tick" ] && [ "$tick" = "$c_tick" ]
+}
+
+# It is waited for, then ended.
 await_child() {
-  [ -f "$S/child" ] && IFS=' ' read -r c_pid c_tick <"$S/child" || return 0
   c_left=$lock_timeout
-  while started "${c_pid:-0}" && [ -n "$tick" ] && [ "$tick" = "$c_tick" ]; do
+  while child_lives; do
     [ "$c_left" -gt 0 ] || { kill -9 "-$c_pid" "$c_pid" 2>/dev/null; say "fenced a program of an earlier run"; }
     [ "$c_left" -gt -20 ] || break
     sleep 1

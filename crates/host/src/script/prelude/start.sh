@@ -36,4 +36,4 @@ S=$R/var/lib/hatchery
 form='%d %a %u %g %s %z %i %f %n'
 out=/dev/null
 reload= hosts_own= transaction= transacted= brought= forgotten=
-rehash= changed= news= wanting= made= tried= purging= vigil= step=0 phase= packaged= seq=0
+rehash= touched= changed= news= wanting= made= tried= purging= vigil= step=0 phase= packaged= seq=0

@@ -35,12 +35,26 @@ look() {
     finish failed
   fi
   look_around
+  ! is_unsettled || say unsettled
   i=0
   while [ "$i" -lt "$count" ]; do
     if needed "$i"; then say "would $i $need"; else say "unchanged $i"; fi
     i=$((i + 1))
   done
   finish ok
+}
+
+# Whether applying does more than its list says: it waits for another run, puts in order what one that died has left, or
+# writes down what files look like now.
+is_unsettled() {
+  [ -d "$S" ] || return 1
+  [ -z "$touched" ] || return 0
+  # Shared, so that those who look do not keep each other out.
+  [ ! -e "$S/lock" ] || flock -n -s "$S/lock" true </dev/null 2>/dev/null || return 0
+  ! child_lives || return 0
+  [ ! -s "$S/transaction" ] && [ ! -s "$S/reopen" ] && [ ! -f "$S/record/policy" ] && [ ! -d "$S/kept" ] || return 0
+  for d in "$S"/in/* "$R"/var/lib/hatchery-scripts.??????; do [ ! -e "$d" ] || return 0; done
+  return 1
 }
 
 apply() {

@@ -117,10 +117,15 @@ gather_unit() {
   case $l_extra in disabled* | absent*) disabling="$disabling $l_name" ;; esac
 }
 
-# Together: each may have clients to say goodbye to, and systemd knows which has to wait for which.
+# Together: each may have clients to say goodbye to, and systemd knows which has to wait for which. A unit of ours that says
+# `X-HatcheryRemoval=kill` does not get the time for it.
 stop_units() {
   [ -n "$stopping" ] || return 0
   set -f
+  killed=
+  for name in $stopping; do ! grep -qsx X-HatcheryRemoval=kill "$R/etc/systemd/system/$name" || killed="$killed $name"; done
+  # shellcheck disable=SC2086 # names of units have no spaces
+  [ -z "$killed" ] || { quiet systemctl stop --no-block $killed; quiet systemctl kill --signal=KILL $killed; } || :
   # shellcheck disable=SC2086 # names of units have no spaces
   within "$step_timeout" systemctl stop $stopping || for name in $stopping; do within "$step_timeout" systemctl stop "$name" || :; done
   # shellcheck disable=SC2086

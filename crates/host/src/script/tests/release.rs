@@ -94,3 +94,33 @@ fn what_another_owner_needs_stays() {
         assert_same(&place.snapshot(), &before, "afterwards");
     }
 }
+
+/// Others have their time to end.
+#[test]
+fn a_unit_that_asks_for_it_is_killed_when_it_is_removed() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        let before = place.snapshot();
+        let at = |name: &str| format!("/etc/systemd/system/{name}");
+        let wanted = task(
+            "role",
+            vec![
+                file(
+                    &at("member.service"),
+                    "[Service]\nX-HatcheryRemoval=kill\n",
+                    0o644,
+                ),
+                file(&at("proxy.service"), "[Service]\n", 0o644),
+                unit("member.service", &[]),
+                unit("proxy.service", &[]),
+            ],
+        );
+        assert_eq!(place.apply(&wanted).end.as_deref(), Some("ok"));
+        assert_eq!(place.undo(&[]).end.as_deref(), Some("ok"), "{shell:?}");
+        let killed = place.root().join("fake/killed");
+        let text = std::fs::read_to_string(&killed).unwrap();
+        assert_eq!(text, "member.service\n", "{shell:?}");
+        std::fs::remove_file(&killed).unwrap();
+        assert_same(&place.snapshot(), &before, "afterwards");
+    }
+}

@@ -223,6 +223,9 @@ impl Session {
                 return self.end("failed").await;
             }
         };
+        if self.machine.held_until(Instant::now()).await.is_some() {
+            self.say("unsettled").await;
+        }
         for (number, need) in needs.iter().enumerate() {
             match need.as_str() {
                 "" => self.say(&format!("unchanged {number}")).await,
