@@ -1,5 +1,5 @@
-//! The reference in `docs/` tells of every key, in the words of the key table; the translation
-//! tells of the same keys in the same order.
+//! The reference in `docs/` lists every key and every variable of inventories, in the words of the
+//! program's tables; the translation lists the same ones in the same order.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -148,5 +148,36 @@ fn the_translation_has_the_same_keys() {
             // A sentence that was not translated has no Chinese in it.
             assert!(!cells[4].is_ascii(), "{cells:?}");
         }
+    }
+}
+
+#[test]
+fn the_translation_has_the_same_variables() {
+    let text = std::fs::read_to_string(docs("zh-CN/deploy-file.md")).unwrap();
+    let (_, table, _) = between(&text, "<!-- variables -->\n");
+    let rows = rows(table);
+    let found: Vec<_> = rows
+        .iter()
+        .map(|cells| (cells[0].to_owned(), cells[1].to_owned()))
+        .collect();
+    let expected: Vec<_> = VARIABLES
+        .iter()
+        .map(|info| {
+            let name = format!("`{}`", info.name);
+            (name, treatment_in_chinese(info.treatment))
+        })
+        .collect();
+    assert_eq!(found, expected);
+    for cells in rows {
+        assert!(cells.len() == 3 && !cells[2].is_ascii(), "{cells:?}");
+    }
+}
+
+fn treatment_in_chinese(treatment: Treatment) -> String {
+    match treatment {
+        Treatment::Honoured(_) => "支持".to_owned(),
+        Treatment::Only([]) => "必须为空".to_owned(),
+        Treatment::Only(values) => format!("只接受 `{}`", values.join("`、`")),
+        Treatment::NoEffect => "不起作用".to_owned(),
     }
 }

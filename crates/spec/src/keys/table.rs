@@ -41,7 +41,7 @@ pub static KEYS: &[KeyInfo] = &[
     key("", "enable-kubelet-serving", Current, "true or false", "true", "/kubelet/serving_certificate", "Whether kubelets use serving certificates issued by the cluster's authority, which the API server then verifies."),
     key("", "runtime", Both, RUNTIME, "docker", "/runtime/kind", "The container runtime, in upper or lower case."),
     key("", "runtime-endpoint", Current, "unix:// address", "the runtime's default socket", "/runtime/endpoint", "The runtime's CRI socket."),
-    key("", "allow-existing-runtime", New, "true or false", "false", "/runtime/allow_existing", "Whether to accept machines whose docker or containerd is already in use: its settings are kept and extended, and its containers are not touched."),
+    key("", "allow-existing-runtime", New, "true or false", "false", "/runtime/allow_existing", "Whether to accept machines whose docker or containerd is already in use. docker keeps its settings and containerd its directories; existing containers are kept, though docker may restart them."),
     key("", "registry-mirrors", Both, "list of registries, or registries with lists", "none", "/runtime/registries/mirrors", "Registry mirrors, which are tried first. A list applies to docker.io and, with containerd, to k8s.gcr.io or registry.k8s.io if the pause image comes from there; mirrors by registry, as in {quay.io: [https://mirror.example]}, require containerd."),
     key("", "insecure-registries", Both, "list of registries", "none", "/runtime/registries/insecure", "Registries that are accessed without TLS."),
     key("", "config-extra-args", Both, "list", "none", "/extra_args", "Arguments for individual components, which are added to Hatchery's own or override them."),
