@@ -84,10 +84,10 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1
 /// Removes a cluster, so that the next one starts like the first. Not measured.
 const RESET: &str = "
 kubeadm reset --force --skip-phases=remove-etcd-member --cri-socket unix:///run/containerd/containerd.sock 2>&1
-rm -rf /etc/cni/net.d /run/flannel /root/.kube
+rm -rf /etc/cni/net.d/* /var/lib/etcd/* /run/flannel /root/.kube
 for link in cni0 flannel.1; do ip link delete $link 2>/dev/null; done
 for table in filter nat mangle; do iptables -t $table -F; iptables -t $table -X; done
-[ -z \"$(ctr -n k8s.io containers list -q)\" ]
+systemctl is-active containerd && [ -z \"$(ctr -n k8s.io containers list -q)\" ]
 ";
 
 /// How long it took.

@@ -303,7 +303,8 @@ fn a_role_that_is_taken_takes_its_things_along() {
             "m0: master",
             "m0: worker",
             "w0: worker",
-            "w1: worker"
+            "w1: worker",
+            "pod network ready"
         ]
     );
     let moved = FILE.replace("lb, ip: 192.168.0.9", "lb2, ip: 192.168.0.8");

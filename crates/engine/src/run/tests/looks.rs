@@ -138,7 +138,10 @@ async fn who_is_not_on_record_as_an_owner_applies() {
     let (_, managed) = machine.facts(Duration::from_secs(5)).await.unwrap();
     let mut resources = managed.resources.iter();
     let two = resources.find(|one| one.name == "/etc/two").unwrap();
-    assert!(two.owners.contains(&Owner::Worker.word().to_string()), "{two:?}");
+    assert!(
+        two.owners.contains(&Owner::Worker.word().to_string()),
+        "{two:?}"
+    );
 }
 
 #[tokio::test]
