@@ -446,8 +446,8 @@ fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {
     text
 }
 
-fn choice<'a>(wish: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
-    match wish {
+fn choice<'a>(wanted: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
+    match wanted {
         Some(true) => yes,
         Some(false) => no,
         None => "-",

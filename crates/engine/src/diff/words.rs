@@ -215,9 +215,9 @@ fn path(reason: &str) -> (Kind, String) {
 }
 
 fn unit(wanted: &Unit, reason: &str) -> (Kind, String) {
-    let mut deeds = Vec::new();
+    let mut actions = Vec::new();
     for word in reason.split(' ') {
-        let deed = match word {
+        let action = match word {
             "disabled" => "enabled",
             "enabled" => "disabled",
             "trigger" | "pending" => "restarted, since its files change",
@@ -225,15 +225,15 @@ fn unit(wanted: &Unit, reason: &str) -> (Kind, String) {
             _ if wanted.running == Some(false) => "stopped",
             _ => "started",
         };
-        if !deeds.contains(&deed) {
-            deeds.push(deed);
+        if !actions.contains(&action) {
+            actions.push(action);
         }
     }
     // What is started has its new files anyway.
-    if deeds.contains(&"started") {
-        deeds.retain(|deed| !deed.starts_with("restarted"));
+    if actions.contains(&"started") {
+        actions.retain(|action| !action.starts_with("restarted"));
     }
-    (Kind::Changed, deeds.join(", "))
+    (Kind::Changed, actions.join(", "))
 }
 
 /// Such as `package socat: absent`, one for each.

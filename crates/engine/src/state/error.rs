@@ -12,10 +12,10 @@ use super::{Holder, Key};
 #[non_exhaustive]
 pub enum Error {
     /// The system refused.
-    #[snafu(display("cannot {deed} {}: {source}", path.display()))]
+    #[snafu(display("cannot {action} {}: {source}", path.display()))]
     Io {
         /// What was tried.
-        deed: &'static str,
+        action: &'static str,
         /// With what.
         path: PathBuf,
         /// What the system said.

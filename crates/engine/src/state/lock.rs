@@ -87,7 +87,7 @@ const INTRODUCTION: [Duration; 3] = [Duration::from_millis(10); 3];
 
 /// Takes the lock that is a file, or tells who has it.
 pub(super) fn take(path: &Path, holder: &Holder) -> Result<Lock, Error> {
-    let context = |deed| IoSnafu { deed, path };
+    let context = |action| IoSnafu { action, path };
     let introduction = serde_json::to_vec(holder)
         .map_err(io::Error::from)
         .context(context("describe the holder of"))?;

@@ -54,7 +54,7 @@ pub(super) fn passes<'a>(
             sha256,
         };
         let names = by_offset.entry(entry.offset).or_default();
-        // Two spellings of one path are one wish.
+        // Two spellings of one path are handed over once.
         if names.iter().all(|other| other.entry.path != entry.path) {
             names.push(item);
         }
