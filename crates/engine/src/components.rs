@@ -98,7 +98,7 @@ impl<'a> NodeContext<'a> {
         }
         // Where it is no file of its own, any of the packages may bring it.
         let sums = if placed.is_empty() { packaged } else { placed };
-        (!sums.is_empty()).then(|| format!("{:.16}", Hash::of(sums.as_bytes()).as_str()))
+        (!sums.is_empty()).then(|| format!("{:.16}", Hash::digest(sums.as_bytes()).as_str()))
     }
 
     /// The user's own arguments for a component.
@@ -128,7 +128,7 @@ impl<'a> NodeContext<'a> {
 
     /// In what its pods run.
     pub(crate) fn runtime(&self) -> &'static dyn Runtime {
-        runtime::of(self.cluster)
+        runtime::for_cluster(self.cluster)
     }
 
     /// Whether the kubelet runs the runtime by itself.

@@ -58,7 +58,7 @@ impl Fetcher {
             None => (url, None),
         };
         let text = self.fetched(url).await?;
-        let found = Hash::of(text.as_bytes());
+        let found = Hash::digest(text.as_bytes());
         match checksum.filter(|wanted| *wanted != found.as_str()) {
             None => Ok(text),
             Some(wanted) => Err(Problem::new(
@@ -224,10 +224,10 @@ mod tests {
             assert!(problem.message.contains(reason), "{path}: {problem}");
             assert!(problem.remedy.is_some());
         }
-        let sum = Hash::of(b"kind: A\n");
+        let sum = Hash::digest(b"kind: A\n");
         let known = format!("{server}/good#sha256={}", sum.as_str());
         assert_eq!(fetcher.text(&known).await.unwrap(), "kind: A\n");
-        let other = format!("{server}/good#sha256={}", Hash::of(b"kind: B\n").as_str());
+        let other = format!("{server}/good#sha256={}", Hash::digest(b"kind: B\n").as_str());
         let problem = fetcher.text(&other).await.unwrap_err();
         assert!(problem.message.contains(sum.as_str()), "{problem}");
         let problem = fetcher.text("http://127.0.0.1:1/").await.unwrap_err();

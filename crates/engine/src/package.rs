@@ -197,7 +197,7 @@ fn questions<'a>(
 ) -> Vec<(FoundFile<'a>, Question)> {
     let index = bundle.index();
     let listed = items.iter().filter_map(|item| {
-        let (sort, name) = Sort::of(item)?;
+        let (sort, name) = Sort::from_item(item)?;
         let question = match sort {
             Sort::Program | Sort::Either => Question::Processor,
             Sort::Image => Question::Images,
@@ -220,7 +220,7 @@ fn questions<'a>(
 }
 
 fn holds_nothing(bundle: &Bundle, items: &[&Item]) -> Option<Problem> {
-    let listed: Vec<_> = items.iter().filter_map(|item| Sort::of(item)).collect();
+    let listed: Vec<_> = items.iter().filter_map(|item| Sort::from_item(item)).collect();
     let is_there = |(sort, name): &(Sort, &str)| match sort {
         Sort::Package => !choice::candidates(bundle, name).is_empty(),
         sort => layout::find(bundle.index(), *sort, name).is_some(),
@@ -252,7 +252,7 @@ fn is_for_another(bundle: &Bundle, arch: Arch, items: &[&Item]) -> Option<Proble
             foreign.push(name);
         }
     };
-    for (sort, name) in items.iter().filter_map(|item| Sort::of(item)) {
+    for (sort, name) in items.iter().filter_map(|item| Sort::from_item(item)) {
         if sort == Sort::Package {
             let files = choice::candidates(bundle, name);
             let processors: Vec<_> = files

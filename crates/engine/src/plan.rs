@@ -306,16 +306,16 @@ impl<'a> Maker<'a> {
         let up = Edges::on(lives, balancers).and(self.api_server());
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
-            let own = [self.of(Owner::Etcd, name), self.of(Owner::Master, name)];
+            let own = [self.tasks_of(Owner::Etcd, name), self.tasks_of(Owner::Master, name)];
             let own = Edges::on(lives, own.concat());
             let edges = Edges::needs(self.prepared(name)).and(own);
             self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
-            let needs = self.of(Owner::Pods, name);
+            let needs = self.tasks_of(Owner::Pods, name);
             let parts = [network::resources, runtime::resources];
             self.add(node, Owner::Runtime, &needs, &parts)?;
             self.in_turn(name);
-            let edges = Edges::needs(self.of(Owner::Runtime, name)).and(up.clone());
+            let edges = Edges::needs(self.tasks_of(Owner::Runtime, name)).and(up.clone());
             let parts: [Component; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {
@@ -501,7 +501,7 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    fn of(&self, owner: Owner, machine: &Name) -> Vec<TaskId> {
+    fn tasks_of(&self, owner: Owner, machine: &Name) -> Vec<TaskId> {
         let found = self.graph.find(Part::Of(owner), machine);
         found.into_iter().collect()
     }
@@ -510,7 +510,7 @@ impl<'a> Maker<'a> {
         let nodes = self.present(|node| node.is(role));
         nodes
             .into_iter()
-            .flat_map(|node| self.of(owner, &node.name))
+            .flat_map(|node| self.tasks_of(owner, &node.name))
             .collect()
     }
 }

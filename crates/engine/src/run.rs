@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
             parallel: settings.parallel,
             workers: settings
                 .max_unavailable
-                .of(self.context.cluster.workers().len()),
+                .for_workers(self.context.cluster.workers().len()),
         };
         let mut queue = Queue::new(plan, limits);
         self.begin(plan);

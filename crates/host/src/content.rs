@@ -18,8 +18,8 @@ use crate::archive::{Archive, Kind};
 pub struct Hash(String);
 
 impl Hash {
-    /// Of bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    /// The hash of these bytes.
+    pub fn digest(bytes: &[u8]) -> Self {
         Self(hex::encode(Sha256::digest(bytes)))
     }
 
@@ -116,7 +116,7 @@ impl Content {
         let bytes = bytes.into();
         Self {
             size: bytes.len() as u64,
-            hash: Hash::of(&bytes),
+            hash: Hash::digest(&bytes),
             source: Source::Bytes(bytes),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_read_only_as_it_is_written() {
-        let hash = Hash::of(b"x");
+        let hash = Hash::digest(b"x");
         assert_eq!(Hash::parse(hash.as_str()), Ok(hash.clone()));
         let upper = hash.as_str().to_uppercase();
         let long = format!("{}0", hash.as_str());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn known_content_shows_no_more_than_any_other() {
-        let (bytes, known) = (Content::bytes(*b"x"), Content::known(Hash::of(b"x"), 1));
+        let (bytes, known) = (Content::bytes(*b"x"), Content::known(Hash::digest(b"x"), 1));
         assert_eq!(format!("{bytes:?}"), format!("{known:?}"));
         assert!(known.is_only_there() && !bytes.is_only_there());
     }

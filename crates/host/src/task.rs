@@ -136,7 +136,7 @@ mod tests {
         let size = 2 << 30;
         let file = Operation::File(File {
             path: MachinePath::new("/opt/large").unwrap(),
-            content: Content::known(Hash::of(b""), size),
+            content: Content::known(Hash::digest(b""), size),
             access: Access::root(0o644).unwrap(),
         });
         // Two gibibytes over a line of a megabit or so.

@@ -185,17 +185,17 @@ impl Columns {
             address: wide,
         } = *self;
         let (name, address) = (node.name.as_str(), node.address.to_string());
-        let of = |severity| {
+        let with = |severity| {
             findings
                 .iter()
                 .filter(move |finding| finding.severity == severity)
         };
-        let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+        let (errors, warnings) = (with(Severity::Error).count(), with(Severity::Warning).count());
         let about = match reply {
             Ok((facts, _)) => {
                 let mut about = describe(facts);
                 // The codes alone: the findings below say the rest.
-                let mut codes: Vec<_> = of(Severity::Error).map(|finding| finding.code).collect();
+                let mut codes: Vec<_> = with(Severity::Error).map(|finding| finding.code).collect();
                 codes.dedup();
                 let warnings = (warnings > 0).then(|| number(warnings, "warning"));
                 for word in codes.into_iter().chain(warnings.as_deref()) {

@@ -37,7 +37,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    pub(super) async fn of(store: &dyn Store) -> Result<Self, state::Error> {
+    pub(super) async fn read(store: &dyn Store) -> Result<Self, state::Error> {
         let Some(value) = store.read(STAGE).await? else {
             return Ok(Self::Unmarked);
         };

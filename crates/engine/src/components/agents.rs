@@ -50,7 +50,7 @@ pub(crate) fn resources(
 /// it was is checked before the file is written.
 fn reload(wanted: &str) -> Result<Script, Error> {
     let reload = "nmcli general reload 2>/dev/null || systemctl reload NetworkManager || :";
-    let hash = Hash::of(wanted.as_bytes());
+    let hash = Hash::digest(wanted.as_bytes());
     Ok(Script {
         name: word("network-manager")?,
         check: format!(

@@ -131,7 +131,7 @@ fn ports(node_context: &NodeContext<'_>) -> Result<Vec<(Port, Protocol)>, Error>
     }
     if node.is(Role::Worker) {
         wanted.extend([(30000, 32767, Protocol::Tcp), (30000, 32767, Protocol::Udp)]);
-        let plugin = network_plugin::of(node_context.cluster);
+        let plugin = network_plugin::for_cluster(node_context.cluster);
         let ports = plugin.map_or(&[][..], NetworkPlugin::ports).iter();
         wanted.extend(ports.map(|&(port, protocol)| (port, port, protocol)));
     }

@@ -81,7 +81,7 @@ pub(crate) struct Leftovers {
 }
 
 /// The plugin of a cluster.
-pub(crate) fn of(cluster: &Cluster) -> Option<&'static dyn NetworkPlugin> {
+pub(crate) fn for_cluster(cluster: &Cluster) -> Option<&'static dyn NetworkPlugin> {
     let kind = cluster.pods.plugin.as_ref()?.kind();
     let mut all = ALL.into_iter();
     all.find(|plugin| plugin.name() == kind.name)
@@ -99,7 +99,7 @@ pub(crate) fn built_in(
     if plugin.manifest.is_some() || is_brought {
         return None;
     }
-    of(cluster)?.manifest(cluster, images)
+    for_cluster(cluster)?.manifest(cluster, images)
 }
 
 /// Manifests of plugins name a network of their own, which is seldom the cluster's. Gives what was changed.

@@ -121,7 +121,7 @@ pub(crate) trait Runtime: Sync {
 
 /// The runtime of a cluster.
 #[expect(clippy::expect_used, reason = "a test holds the two lists together")]
-pub(crate) fn of(cluster: &Cluster) -> &'static dyn Runtime {
+pub(crate) fn for_cluster(cluster: &Cluster) -> &'static dyn Runtime {
     let name = cluster.runtime.kind.name;
     let mut all = ALL.into_iter();
     all.find(|runtime| runtime.name() == name)

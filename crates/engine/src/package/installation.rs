@@ -151,7 +151,7 @@ impl Gathering<'_> {
         if matches!(item, Item::Yaml { .. }) {
             return Ok(());
         }
-        let Some((sort, name)) = Sort::of(item) else {
+        let Some((sort, name)) = Sort::from_item(item) else {
             return Ok(());
         };
         let Some(bundle) = bundle else {

@@ -216,7 +216,7 @@ fn installed_at<'a>(
             else {
                 return None;
             };
-            let (sort, _) = Sort::of(item)?;
+            let (sort, _) = Sort::from_item(item)?;
             let place = placing::place(destination, name).ok()?;
             let below = path.as_str().strip_prefix(place.as_str())?;
             match (layout::find(index, sort, name)?, below.strip_prefix('/')) {

@@ -376,7 +376,7 @@ fn listed_program<'a>(
             Item::Bin { name, .. } | Item::Binary { name, .. }
                 if layout::last(name) == *program =>
             {
-                let sort = Sort::of(item)?.0;
+                let sort = Sort::from_item(item)?.0;
                 layout::find_file(bundle.index(), sort, name)
             }
             _ => None,

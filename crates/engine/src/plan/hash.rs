@@ -30,7 +30,7 @@ impl Plan {
                 Work::Api(work) => write_api_work(&mut text, work),
             }
         }
-        Hash::of(text.as_bytes()).as_str().to_owned()
+        Hash::digest(text.as_bytes()).as_str().to_owned()
     }
 }
 

@@ -192,7 +192,7 @@ fn stand_ins(resource: &Resource) -> Result<Vec<Operation>, resource::Error> {
     let file = |path: &MachinePath| {
         Ok(Operation::File(File {
             path: path.clone(),
-            content: Content::known(Hash::of(b""), 0),
+            content: Content::known(Hash::digest(b""), 0),
             access: Access::root(0o600)?,
         }))
     };

@@ -98,7 +98,7 @@ fn has_mirrors(cluster: &Cluster, registry: &str) -> bool {
 
 /// Whether images may come to a machine in a way that cannot be told beforehand.
 fn has_own_ways(cluster: &Cluster, node: &Node, facts: &Facts) -> bool {
-    let wanted = runtime::of(cluster).name();
+    let wanted = runtime::for_cluster(cluster).name();
     let mut runtimes = facts.runtimes.iter();
     let mut roles = node.roles.iter();
     let is_script = |item: &Item| matches!(item, Item::Shell { .. });

@@ -220,7 +220,7 @@ pub(super) fn images<'a>(
     cluster: &Cluster,
     installations: impl Iterator<Item = &'a Installation>,
 ) -> Vec<String> {
-    let runtime = runtime::of(cluster);
+    let runtime = runtime::for_cluster(cluster);
     let archives = installations.flat_map(|installation| &installation.images);
     let references = archives.flat_map(|archive| &archive.references);
     let mut images: Vec<_> = references

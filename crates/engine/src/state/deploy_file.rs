@@ -59,7 +59,7 @@ impl DeployFile {
         let variables = self.variables.as_deref().unwrap_or_default();
         let length = self.text.len().to_string();
         let all = [length.as_bytes(), b"\n", &self.text, variables].concat();
-        Hash::of(&all).as_str().to_owned()
+        Hash::digest(&all).as_str().to_owned()
     }
 
     /// The cluster and how its machines are reached; nothing when a later release finds it wrong.

@@ -40,7 +40,7 @@ pub struct Release {
 
 /// The name of a record: hexadecimal, so that it is a safe word and a safe file name.
 pub(super) fn key(kind: &str, name: &str) -> String {
-    let hash = Hash::of(format!("{kind}\0{name}").as_bytes());
+    let hash = Hash::digest(format!("{kind}\0{name}").as_bytes());
     hash.as_str().chars().take(24).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::components::NodeContext;
 
 /// Who may ask a master: pods, and the cluster's machines, whose addresses pods have outside of their network. Machines in
 /// subnets of the master's own come as these subnets, so that one more of them is no change to its file.
-pub(super) fn of(node_context: &NodeContext<'_>) -> String {
+pub(super) fn allowed(node_context: &NodeContext<'_>) -> String {
     let cluster = node_context.cluster;
     let own = own_subnets(node_context);
     let (mut subnets, mut others) = (BTreeSet::new(), Vec::new());
@@ -75,7 +75,7 @@ mod tests {
                 addresses: addresses(own),
             }]
         });
-        let all = of(&trial.node_context());
+        let all = allowed(&trial.node_context());
         let pods = trial.cluster.pods.cidrs.iter().count() + 1;
         let rest: Vec<_> = all.split(' ').skip(pods).collect();
         rest.join(" ")

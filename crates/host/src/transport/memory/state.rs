@@ -153,7 +153,7 @@ impl State {
                 resource.put = self.store.put.get(&own).cloned();
                 resource.state = Some("absent".into());
                 if let Some(Node::File(_, bytes)) = self.world.files.at(name) {
-                    resource.state = Some(Hash::of(bytes).as_str().into());
+                    resource.state = Some(Hash::digest(bytes).as_str().into());
                     resource.size = Some(bytes.len() as u64);
                     resource.text = is_certificate(name, bytes)
                         .then(|| String::from_utf8_lossy(bytes).into_owned());

@@ -81,7 +81,7 @@ fn is_loaded(wanted: &str) -> String {
         .rsplit_once('/')
         .map_or("", |(directory, _)| directory);
     let loaded = format!("{directory}/docker-loaded");
-    let hash = Hash::of(wanted.as_bytes());
+    let hash = Hash::digest(wanted.as_bytes());
     format!(
         "[ \"$(sha256sum 2>/dev/null <{loaded})\" = '{}  -' ] && cmp -s {CONFIGURATION} {loaded}",
         hash.as_str()
