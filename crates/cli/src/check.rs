@@ -13,7 +13,7 @@ use hatchery_spec::{
 };
 use serde_json::json;
 
-use crate::{deploy_file, output::Output, template::number};
+use crate::{deploy_file, output::Output, refusal, template::number};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -49,10 +49,12 @@ pub(crate) async fn run(
         }
     }
     let outcome = match &reading.cluster {
-        Some(cluster) if arguments.hosts => Some((
-            cluster,
-            hosts::ask(cluster, home, arguments.parallel, output).await?,
-        )),
+        Some(cluster) if arguments.hosts => {
+            match hosts::ask(cluster, home, arguments.parallel, output).await? {
+                Ok(outcome) => Some((cluster, outcome)),
+                Err(refusal) => return Ok(refusal::show(&cluster.id, &refusal, output)),
+            }
+        }
         _ => None,
     };
     if output.json() {

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 use hatchery_host::content::Hash;
 
-use crate::package::Problem;
+use crate::finding::Finding;
 
 /// More than any manifest has.
 const LARGEST: usize = 8 << 20;
@@ -32,11 +32,11 @@ pub(crate) struct Fetcher {
 impl Fetcher {
     /// # Errors
     /// When the system has no certificates of authorities.
-    pub(crate) fn new() -> Result<Self, Problem> {
+    pub(crate) fn new() -> Result<Self, Finding> {
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(aws_lc_rs::default_provider())
             .map_err(|error| {
-                Problem::new(
+                Finding::package(
                     format!("this machine cannot know whom it fetches manifests from: {error}"),
                     "install the package ca-certificates here",
                 )
@@ -52,7 +52,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// What the server, the network or the text is not.
-    pub(crate) async fn text(&self, url: &str) -> Result<String, Problem> {
+    pub(crate) async fn text(&self, url: &str) -> Result<String, Finding> {
         let (url, checksum) = match url.split_once("#sha256=") {
             Some((url, checksum)) => (url, Some(checksum)),
             None => (url, None),
@@ -61,7 +61,7 @@ impl Fetcher {
         let found = Hash::digest(text.as_bytes());
         match checksum.filter(|wanted| *wanted != found.as_str()) {
             None => Ok(text),
-            Some(wanted) => Err(Problem::new(
+            Some(wanted) => Err(Finding::package(
                 format!(
                     "{url} is not what it should be: its checksum is {}, not {wanted}",
                     found.as_str()
@@ -71,11 +71,11 @@ impl Fetcher {
         }
     }
 
-    async fn fetched(&self, url: &str) -> Result<String, Problem> {
+    async fn fetched(&self, url: &str) -> Result<String, Finding> {
         let fetched = tokio::time::timeout(self.deadline, self.follow(url)).await;
         let late = || format!("it took longer than {} s", self.deadline.as_secs());
         fetched.unwrap_or_else(|_| Err(late())).map_err(|reason| {
-            Problem::new(
+            Finding::package(
                 format!("cannot fetch {url}: {reason}"),
                 "correct the URL or make it reachable from here, or put the manifest into the archive's file/ directory and \
                  list it by its name there",
@@ -227,7 +227,10 @@ mod tests {
         let sum = Hash::digest(b"kind: A\n");
         let known = format!("{server}/good#sha256={}", sum.as_str());
         assert_eq!(fetcher.text(&known).await.unwrap(), "kind: A\n");
-        let other = format!("{server}/good#sha256={}", Hash::digest(b"kind: B\n").as_str());
+        let other = format!(
+            "{server}/good#sha256={}",
+            Hash::digest(b"kind: B\n").as_str()
+        );
         let problem = fetcher.text(&other).await.unwrap_err();
         assert!(problem.message.contains(sum.as_str()), "{problem}");
         let problem = fetcher.text("http://127.0.0.1:1/").await.unwrap_err();

@@ -306,7 +306,10 @@ impl<'a> Maker<'a> {
         let up = Edges::on(lives, balancers).and(self.api_server());
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
-            let own = [self.tasks_of(Owner::Etcd, name), self.tasks_of(Owner::Master, name)];
+            let own = [
+                self.tasks_of(Owner::Etcd, name),
+                self.tasks_of(Owner::Master, name),
+            ];
             let own = Edges::on(lives, own.concat());
             let edges = Edges::needs(self.prepared(name)).and(own);
             self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;

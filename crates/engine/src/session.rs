@@ -189,10 +189,7 @@ impl Session {
             ..Timeouts::default()
         };
         let machines = self.machines(cluster.machines(), &timeouts);
-        let machines = machines.map_err(|errors| {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            errors.join("; ")
-        })?;
+        let machines = machines.map_err(|refusal| refusal.to_string())?;
         Ok(status::look(cluster, &machines, authorities.as_ref(), deadline).await)
     }
 
@@ -204,9 +201,10 @@ impl Session {
         &self,
         nodes: impl IntoIterator<Item = &'a Machine>,
         timeouts: &Timeouts,
-    ) -> Result<Machines, Vec<reach::Error>> {
+    ) -> Result<Machines, Refusal> {
         let environment = &self.environment;
         reach::machines(nodes, self.store(), &self.identity, environment, timeouts)
+            .map_err(|findings| Refusal::new(RefusalKind::ControlMachine, findings))
     }
 
     /// Begins the log of a run.

@@ -56,16 +56,25 @@ mod tests {
             json!({"ports": [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]});
         assert_eq!(spec_with_protocols("v1", "Service", &ports), said);
         // The kind of somebody else.
-        assert_eq!(spec_with_protocols("serving.example.org/v1", "Service", &ports), ports);
+        assert_eq!(
+            spec_with_protocols("serving.example.org/v1", "Service", &ports),
+            ports
+        );
 
         let pod =
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 1}]}, {"name": "b"}]});
         let said = json!({"containers": [{"name": "a", "ports": [{"containerPort": 1, "protocol": "TCP"}]}, {"name": "b"}]});
         assert_eq!(spec_with_protocols("v1", "Pod", &pod), said);
         let template = |pod: &Value| json!({"template": {"spec": pod}});
-        assert_eq!(spec_with_protocols("apps/v1", "DaemonSet", &template(&pod)), template(&said));
+        assert_eq!(
+            spec_with_protocols("apps/v1", "DaemonSet", &template(&pod)),
+            template(&said)
+        );
         let job = |pod: &Value| json!({"jobTemplate": {"spec": template(pod)}});
-        assert_eq!(spec_with_protocols("batch/v1beta1", "CronJob", &job(&pod)), job(&said));
+        assert_eq!(
+            spec_with_protocols("batch/v1beta1", "CronJob", &job(&pod)),
+            job(&said)
+        );
     }
 
     #[test]

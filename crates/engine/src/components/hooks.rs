@@ -122,7 +122,10 @@ fn keep(
     Ok(())
 }
 
-fn hooks_at<'a>(node_context: &NodeContext<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook> {
+fn hooks_at<'a>(
+    node_context: &NodeContext<'a>,
+    schedule: Schedule,
+) -> impl Iterator<Item = &'a Hook> {
     let hooks = node_context.installation.hooks.iter();
     hooks.filter(move |hook| hook.schedule == schedule)
 }

@@ -12,7 +12,7 @@ use hatchery_host::operation::Protocol;
 use hatchery_spec::{Cluster, cluster::Dialect, network_plugins};
 use kube::api::DynamicObject;
 
-use crate::{package::Problem, plan::Manifest};
+use crate::{finding::Finding, plan::Manifest};
 
 /// All that there are.
 pub(crate) const ALL: [&dyn NetworkPlugin; 3] = [&flannel::Flannel, &calico::Calico, &other::Other];
@@ -114,7 +114,7 @@ pub(crate) fn fit(cluster: &Cluster, objects: &mut [DynamicObject]) -> Vec<Strin
 }
 
 /// What is wrong when a plugin is named, and nothing that is applied is its manifest: nodes would never become ready.
-pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Option<Problem> {
+pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Option<Finding> {
     let plugin = cluster.pods.plugin.as_ref()?;
     let name = plugin.name.to_ascii_lowercase();
     // An inventory's manifest may be called anything, and is known to be there.
@@ -131,7 +131,7 @@ pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Optio
     if manifests.iter().any(is_its_own) {
         return None;
     }
-    Some(Problem::new(
+    Some(Finding::package(
         format!(
             "the network plugin {name} has no manifest: neither an archive nor a list brings one"
         ),

@@ -7,9 +7,8 @@ use super::{
     architecture,
     bundle::Bundle,
     layout::{self, Sort},
-    problem::Problem,
 };
-use crate::name_list::NameList;
+use crate::{finding::Finding, name_list::NameList};
 
 /// Which package files a machine takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +59,9 @@ pub(super) fn package(
     name: &str,
     kind: PackageKind,
     arch: Arch,
-) -> Result<PackageFile, Problem> {
+) -> Result<PackageFile, Finding> {
     let Some(suffix) = kind.suffix() else {
-        return Err(Problem::new(
+        return Err(Finding::package(
             format!("the package {name} is listed, but the machine has no package manager"),
             "list its programs with type bin instead, or install dpkg or rpm",
         ));

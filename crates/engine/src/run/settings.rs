@@ -88,7 +88,10 @@ mod tests {
 
     #[test]
     fn a_share_is_never_nothing() {
-        let count = |text: &str, workers| text.parse::<MaxUnavailable>().map(|one| one.for_workers(workers));
+        let count = |text: &str, workers| {
+            text.parse::<MaxUnavailable>()
+                .map(|one| one.for_workers(workers))
+        };
         assert_eq!(count("10%", 3), Ok(1));
         assert_eq!(count("10%", 1000), Ok(100));
         assert_eq!(count("100%", 7), Ok(7));

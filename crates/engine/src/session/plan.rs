@@ -79,11 +79,16 @@ impl Session {
             .as_ref()
             .is_some_and(|one| comparison::is_formed(one, &present));
         let mut findings = self.check(cluster, &observed, formed)?;
-        let opened = opened?;
-        let installations = opened.installations(cluster, &observed)?;
-        let manifests = opened.manifests(cluster).await?;
-        let offered = wanted::ask_repositories(&machines, &installations, &observed).await?;
-        let versions = wanted::resolve(cluster, opened.versions(), offered)?;
+        let opened = opened.map_err(Refusal::file)?;
+        let installations = opened
+            .installations(cluster, &observed)
+            .map_err(Refusal::file)?;
+        let manifests = opened.manifests(cluster).await.map_err(Refusal::file)?;
+        let offered = wanted::ask_repositories(&machines, &installations, &observed)
+            .await
+            .map_err(Refusal::file)?;
+        let versions =
+            wanted::resolve(cluster, opened.versions(), offered).map_err(Refusal::file)?;
         self.compare(cluster, Some(&versions), &present)?;
         let wanted = Wanted {
             images: wanted::images(cluster, installations.values()),

@@ -99,9 +99,8 @@ impl RemovalError {
     }
 }
 
-impl From<Vec<reach::Error>> for RemovalError {
-    fn from(errors: Vec<reach::Error>) -> Self {
-        let findings = errors.into_iter().map(Into::into).collect();
+impl From<Vec<Finding>> for RemovalError {
+    fn from(findings: Vec<Finding>) -> Self {
         Self::Reach { findings }
     }
 }

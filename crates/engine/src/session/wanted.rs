@@ -9,10 +9,11 @@ use crate::{
     api_access::Machines,
     components::{network_plugin, runtime},
     fetch::Fetcher,
+    finding::Finding,
     observed::Observed,
     package::{
-        self, Bundles, Installation, Learned, Manifest as Source, PackageKind, Problem,
-        Versions as Brought, repository,
+        self, Bundles, Installation, Learned, Manifest as Source, PackageKind, Versions as Brought,
+        repository,
     },
     plan::Manifest,
     reach::Environment,
@@ -31,7 +32,7 @@ pub(super) async fn open(
     cluster: Cluster,
     base: PathBuf,
     environment: Environment,
-) -> Result<Opened, Vec<Problem>> {
+) -> Result<Opened, Vec<Finding>> {
     let opened = tokio::task::spawn_blocking(move || {
         let cluster = with_whole_paths(cluster, &environment);
         let bundles = Bundles::open(&cluster, &base, &environment.cache)?;
@@ -40,7 +41,7 @@ pub(super) async fn open(
     });
     opened
         .await
-        .unwrap_or_else(|error| Err(vec![Problem::new(error.to_string(), "report this")]))
+        .unwrap_or_else(|error| Err(vec![Finding::package(error.to_string(), "report this")]))
 }
 
 /// The cluster with archives that begin with `~/` where they are.
@@ -60,7 +61,7 @@ impl Opened {
         &self,
         cluster: &Cluster,
         observed: &Observed,
-    ) -> Result<BTreeMap<Name, Installation>, Vec<Problem>> {
+    ) -> Result<BTreeMap<Name, Installation>, Vec<Finding>> {
         let mut problems = Vec::new();
         let mut installations = BTreeMap::new();
         for node in cluster.machines() {
@@ -82,7 +83,7 @@ impl Opened {
     }
 
     /// Manifests of the archives and of the web.
-    pub(super) async fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
+    pub(super) async fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Finding>> {
         let mut manifests = Vec::new();
         let mut problems = Vec::new();
         for source in self.bundles.manifests(cluster)? {
@@ -101,7 +102,7 @@ impl Opened {
             };
             match api::parse(&text) {
                 Ok(objects) => manifests.push(Manifest { name, objects }),
-                Err(error) => problems.push(Problem::new(
+                Err(error) => problems.push(Finding::package(
                     format!("{name}: {error}"),
                     "correct the manifest",
                 )),
@@ -128,7 +129,7 @@ impl Opened {
     }
 }
 
-async fn fetch(url: &str) -> Result<String, Problem> {
+async fn fetch(url: &str) -> Result<String, Finding> {
     Fetcher::new()?.text(url).await
 }
 
@@ -140,7 +141,7 @@ pub(super) async fn ask_repositories(
     machines: &Machines,
     installations: &BTreeMap<Name, Installation>,
     observed: &Observed,
-) -> Result<Brought, Vec<Problem>> {
+) -> Result<Brought, Vec<Finding>> {
     let installations = installations.iter().filter_map(|(name, installation)| {
         let kind = PackageKind::from(observed.facts(name)?.package_manager);
         Some((name, kind, observed.managed(name)?, installation))
@@ -161,11 +162,11 @@ pub(super) fn resolve(
     cluster: &Cluster,
     archived: Brought,
     offered: Brought,
-) -> Result<Versions, Vec<Problem>> {
+) -> Result<Versions, Vec<Finding>> {
     if let (Some(one), Some(other)) = (archived.kubernetes, offered.kubernetes)
         && one.minor != other.minor
     {
-        return Err(vec![Problem::new(
+        return Err(vec![Finding::package(
             format!("the archives bring Kubernetes {one}, and repositories {other}"),
             "take all of Kubernetes from the archives, or all of it from repositories",
         )]);
@@ -186,13 +187,13 @@ pub(super) fn resolve(
         && (wanted.minor != found.minor
             || wanted.patch.is_some_and(|patch| found.patch != Some(patch)))
     {
-        return Err(vec![Problem::new(
+        return Err(vec![Finding::package(
             format!("the file wants Kubernetes {wanted}, and its packages are {found}"),
             "change kubernetes-version, or use other packages",
         )]);
     }
     let Some(kubernetes) = brought.kubernetes.or(wanted) else {
-        return Err(vec![Problem::new(
+        return Err(vec![Finding::package(
             "nothing says which version of Kubernetes is installed",
             "write kubernetes-version: 1.NN into the deploy file",
         )]);
@@ -209,7 +210,7 @@ pub(super) fn resolve(
         Err(mismatches) => {
             let problems = mismatches.into_iter();
             Err(problems
-                .map(|mismatch| Problem::new(mismatch.what, mismatch.remedy))
+                .map(|mismatch| Finding::package(mismatch.what, mismatch.remedy))
                 .collect())
         }
     }
