@@ -169,6 +169,7 @@ async fn remembered(
 /// The deploy file that is remembered of a cluster, to be changed by a command.
 pub(crate) struct Remembered {
     pub(crate) text: String,
+    /// With the machines that an earlier run took out of the file and did not clean.
     pub(crate) cluster: Cluster,
     place: String,
 }
@@ -192,6 +193,9 @@ impl Remembered {
             ));
             return Err(refused.remedy(format!("correct it: check -f {place} says what is wrong")));
         };
+        let session = open(home, id).await?;
+        let cluster = session.with_leaving(&cluster).await;
+        let cluster = cluster.map_err(|error| refusal::state(&error))?;
         Ok(Self {
             text: String::from_utf8_lossy(&file.bytes).into_owned(),
             cluster,

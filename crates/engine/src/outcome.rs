@@ -87,10 +87,24 @@ impl Outcome {
                 });
             }
         }
+        let failed = !executed.api;
+        Self::new(executed, not_done, failed)
+    }
+
+    /// Of a run that was to put all machines of a cluster back.
+    pub(crate) fn of_removal(executed: Executed) -> Self {
+        Self {
+            api: false,
+            ..Self::new(executed, Vec::new(), false)
+        }
+    }
+
+    /// `not_done` is what is known beside the failures; `failed` says that there is no cluster, unless the user stopped.
+    fn new(executed: Executed, mut not_done: Vec<NotDone>, failed: bool) -> Self {
         add_failures(executed.failures, &mut not_done);
         let state = if executed.left > 0 {
             State::Stopped
-        } else if !executed.api {
+        } else if failed {
             State::Failed
         } else if not_done.is_empty() {
             State::Done
@@ -103,27 +117,6 @@ impl Outcome {
             changes: executed.changes,
             left: executed.left,
             api: executed.api,
-            gone: executed.gone,
-        }
-    }
-
-    /// Of a run that was to put all machines of a cluster back.
-    pub(crate) fn of_removal(executed: Executed) -> Self {
-        let mut not_done = Vec::new();
-        add_failures(executed.failures, &mut not_done);
-        let state = if executed.left > 0 {
-            State::Stopped
-        } else if not_done.is_empty() {
-            State::Done
-        } else {
-            State::Partial
-        };
-        Self {
-            state,
-            not_done,
-            changes: executed.changes,
-            left: executed.left,
-            api: false,
             gone: executed.gone,
         }
     }
