@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Ask the machines too; nothing on them is changed
     #[arg(long)]
     hosts: bool,
-    /// How many machines are asked at the same time
+    /// Maximum number of machines asked concurrently
     #[arg(long, value_name = "N", default_value_t = 32, requires = "hosts", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
 }
@@ -42,7 +42,7 @@ pub(crate) async fn run(
         eprint!("{}", reading.diagnostics.render(output.colours()));
         if let Some(cluster) = &reading.cluster {
             output.print(&format!(
-                "{} is good: {}\n",
+                "{} is valid: {}\n",
                 file.display(),
                 summary(cluster)
             ));

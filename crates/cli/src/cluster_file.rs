@@ -116,7 +116,7 @@ impl Named {
             return Ok(read);
         };
         let Some((file, vars)) = remembered(stores(home)?.as_ref(), id).await? else {
-            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            let refused = Refused::new(format!("cluster {id} is unknown"));
             return Err(refused
                 .remedy("use the --home that it was made with, or name its deploy file with -f")
                 .into());
@@ -178,7 +178,7 @@ impl Remembered {
     pub(crate) async fn read(home: Option<&Path>, id: &Name) -> Result<Self, Refused> {
         let stores = stores(home)?;
         let Some((file, vars)) = remembered(stores.as_ref(), id).await? else {
-            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            let refused = Refused::new(format!("cluster {id} is unknown"));
             return Err(refused.remedy("use the --home that it was made with"));
         };
         if vars.is_some() {
@@ -189,9 +189,9 @@ impl Remembered {
         let reading = deploy_file::validate(&file, None, deploy_file::Use::Access).await;
         let Some(cluster) = reading.cluster else {
             let refused = Refused::new(format!(
-                "the deploy file that is remembered is not good any more: {place}"
+                "the remembered deploy file is no longer valid: {place}"
             ));
-            return Err(refused.remedy(format!("correct it: check -f {place} says what is wrong")));
+            return Err(refused.remedy(format!("correct it: check -f {place} shows what is wrong")));
         };
         let session = open(home, id).await?;
         let cluster = session.with_leaving(&cluster).await;

@@ -59,7 +59,7 @@ async fn look(listed: Listed, home: Option<&Path>) -> Row {
             .ok_or("its deploy file is not remembered: it was never deployed")?;
         let cluster = file.cluster().ok_or_else(|| {
             let place = session.store().place(Key::DEPLOY_FILE);
-            format!("its deploy file is not good any more: check -f {place}")
+            format!("its deploy file is no longer valid: check -f {place}")
         })?;
         row.machines = cluster.machines().len();
         session.status(&cluster, DEADLINE).await

@@ -366,7 +366,7 @@ impl Comparison<'_> {
         refusal(
             "kubernetes-version",
             self.claims.iter().map(|claim| claim.name.clone()).collect(),
-            "run a version of Kubernetes that nobody remembers, and their API does not answer"
+            "run a version of Kubernetes that is not recorded, and their API does not answer"
                 .into(),
             format!(
                 "start a kube-apiserver there, so that it can be asked; or write kubernetes-version as it is into the deploy \

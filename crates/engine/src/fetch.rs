@@ -111,7 +111,7 @@ impl Fetcher {
                 false => last(error.as_ref()),
             })?;
             return String::from_utf8(body.to_bytes().into())
-                .map_err(|_| "it is no text in UTF-8".to_owned());
+                .map_err(|_| "it is not valid UTF-8".to_owned());
         }
         Err(format!("it was sent elsewhere more than {REDIRECTS} times"))
     }

@@ -94,7 +94,7 @@ impl Ending<'_> {
         let roles = check::roles(&wanted.cluster);
         let what = match outcome.state {
             State::Done => format!("is up: Kubernetes {version}, {roles}"),
-            State::Partial => format!("is up in part: Kubernetes {version}"),
+            State::Partial => format!("is partly up: Kubernetes {version}"),
             State::Failed => "is not up".to_owned(),
             State::Stopped => format!("is not finished: {} left", number(outcome.left, "task")),
         };

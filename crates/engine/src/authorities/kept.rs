@@ -233,7 +233,7 @@ impl Reader<'_> {
         match std::str::from_utf8(value.bytes.expose_secret()) {
             Ok(text) => Ok(Some(text.into())),
             Err(_) => {
-                self.add(key, "it is damaged: it is no text".to_owned());
+                self.add(key, "it is damaged: not valid UTF-8".to_owned());
                 Ok(None)
             }
         }

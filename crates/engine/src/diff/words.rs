@@ -116,7 +116,7 @@ pub(super) fn pruned(object: &ObjectRef) -> Change {
             Some(namespace) => format!("{kind} {namespace}/{name}"),
             None => format!("{kind} {name}"),
         },
-        why: "no addon brings it any more".into(),
+        why: "no addon contains it any longer".into(),
     }
 }
 

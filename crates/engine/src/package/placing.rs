@@ -124,7 +124,7 @@ impl Placing {
                 let operation = found.and_then(|(at, _)| self.operations.get(*at));
                 if matches!(operation, Some(Operation::File(_) | Operation::Link(_))) {
                     let problem = Finding::package(
-                        format!("{source} would come to {path}, but {parent} is no directory"),
+                        format!("{source} would come to {path}, but {parent} is not a directory"),
                         "correct the destination of one of them",
                     );
                     tell(&mut self.problems, problem);

@@ -77,9 +77,9 @@ fn cgroups(subject: &Subject<'_>, findings: &mut Findings) {
             findings,
             (Warning, "cgroup-v1"),
             format!(
-                "has control groups v1, which Kubernetes {version} only tolerates when told to"
+                "has control groups v1, which Kubernetes {version} tolerates only when configured to"
             ),
-            "it will be told to; better boot with 'systemd.unified_cgroup_hierarchy=1'",
+            "the kubelet is configured so; it is better to boot with 'systemd.unified_cgroup_hierarchy=1'",
         );
     }
 }

@@ -272,7 +272,7 @@ fn refuse_member(count: usize, healthy: &BTreeSet<Name>, member: &Name) -> Optio
 
 /// Why a master may not be restarted: it would not come back without etcd.
 fn refuse_master(count: usize, healthy: usize) -> Option<String> {
-    (2 * healthy <= count).then(|| format!("{healthy} of {count} members are no majority"))
+    (2 * healthy <= count).then(|| format!("{healthy} of {count} members are not a majority"))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Run<'_> {
             }
             HostEvent::Waiting { run } => step(&format!("waiting for run {run}")),
             HostEvent::Fenced { run } => {
-                step(&format!("ended run {run}, to which nobody listened"));
+                step(&format!("ended run {run}, whose control process was gone"));
             }
             HostEvent::Lost { reason } => step(&format!("connecting again: {reason}")),
         };

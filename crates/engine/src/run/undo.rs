@@ -155,7 +155,7 @@ mod tests {
             unreachable(Unreachable::Refused),
             Transport::Handshake {
                 host: host(),
-                reason: "the other side closes the connection before it says a word".into(),
+                reason: "the other side closes the connection before it sends anything".into(),
             },
             Transport::Deadline {
                 host: host(),

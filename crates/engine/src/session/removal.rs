@@ -62,7 +62,7 @@ pub enum RemovalError {
         place: String,
     },
     /// Neither this machine nor the others know of it.
-    #[snafu(display("nothing is known of a cluster {id}, neither here nor on its machines"))]
+    #[snafu(display("cluster {id} is unknown, both here and on its machines"))]
     Unknown {
         /// Its name.
         id: Name,

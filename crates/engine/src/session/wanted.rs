@@ -194,7 +194,7 @@ pub(super) fn resolve(
     }
     let Some(kubernetes) = brought.kubernetes.or(wanted) else {
         return Err(vec![Finding::package(
-            "nothing says which version of Kubernetes is installed",
+            "neither the deploy file nor the packages say which version of Kubernetes is installed",
             "write kubernetes-version: 1.NN into the deploy file",
         )]);
     };

@@ -29,8 +29,8 @@ pub enum Error {
         /// Why.
         problem: String,
     },
-    /// Another value than expected, so that somebody else writes at the same time.
-    #[snafu(display("{place} was changed by somebody else at the same time"))]
+    /// Another value than expected: another process writes at the same time.
+    #[snafu(display("{place} was changed by another process at the same time"))]
     Conflict {
         /// Which value.
         key: Key,
@@ -68,7 +68,7 @@ pub enum Error {
         wanted: String,
     },
     /// The deploy file that is kept is not good any more.
-    #[snafu(display("the deploy file that is remembered is not good any more: {place}"))]
+    #[snafu(display("the remembered deploy file is no longer valid: {place}"))]
     DeployFile {
         /// Where it is.
         place: String,
@@ -99,7 +99,7 @@ impl Error {
                 "a cluster cannot be renamed or copied by its directory: use cluster-id {found}, or move the directory away"
             ),
             Self::DeployFile { place } => {
-                format!("correct it: check -f {place} says what is wrong")
+                format!("correct it: check -f {place} shows what is wrong")
             }
             Self::Io { .. } | Self::Random | Self::CutOff => return None,
         })

@@ -76,7 +76,7 @@ impl Error {
             Self::NotAFile { .. } => "name a tar.gz, tar.zst or tar file",
             Self::Flawed { flaw, .. } => return flaw.remedy(),
             Self::Changed { .. } | Self::ChangedEntry { .. } => {
-                "run this again when nobody writes to it any more"
+                "run this again when it is no longer being written"
             }
             Self::Missing { .. } => "check its name; 'tar -tf ARCHIVE' lists what is there",
             Self::NoContents { .. } | Self::Read { .. } | Self::PassOn { .. } => return None,

@@ -142,7 +142,7 @@ impl Error {
                 "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
             ),
             Self::Died { .. } => {
-                "check whether the machine is out of memory or somebody kills processes there, then run again".into()
+                "check whether the machine is out of memory or processes are killed there, then run again".into()
             }
             Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
             Self::Needs { program, .. } => match program.as_str() {

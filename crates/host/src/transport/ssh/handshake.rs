@@ -152,7 +152,7 @@ pub(super) async fn session(
                 if begin.elapsed() + pause > timeouts.busy {
                     let tries = attempt + 1;
                     return Err(fail(format!(
-                        "the other side closes the connection before it says a word ({tries} attempts)"
+                        "the other side closes the connection before it sends anything ({tries} attempts)"
                     )));
                 }
                 attempt += 1;
