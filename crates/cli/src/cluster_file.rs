@@ -20,7 +20,7 @@ use crate::{
     refusal,
 };
 
-/// Which file.
+/// A deploy file that is named on the command line, or a cluster that is remembered.
 #[derive(clap::Args)]
 pub(crate) struct Given {
     /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml; as eggo the other way round]

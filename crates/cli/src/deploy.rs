@@ -121,7 +121,7 @@ pub(crate) async fn run(
 
 /// A file that a cluster is to follow, and how.
 pub(crate) struct Change<'a> {
-    /// The command, for whoever waits for the lock.
+    /// The command, shown to other runs that wait for the lock.
     pub(crate) command: &'static str,
     pub(crate) file: &'a GoodFile,
     /// The file that this one was made from: it has to be the remembered one still.

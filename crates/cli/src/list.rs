@@ -11,9 +11,9 @@ use serde_json::json;
 
 use crate::{cluster_file, output::Output, refusal, template::number};
 
-/// A machine, or the API, has so long to answer.
+/// The time that a machine, or the API, has to answer.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// So many clusters are looked at at the same time; each asks many machines.
+/// The maximum number of clusters examined concurrently; each asks many machines.
 const CLUSTERS: usize = 4;
 
 /// A cluster as it is shown.

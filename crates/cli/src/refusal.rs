@@ -1,4 +1,4 @@
-//! How it looks when something stands against a command.
+//! Prints why a command is refused.
 
 use std::process::ExitCode;
 
@@ -49,7 +49,7 @@ pub(crate) fn findings(findings: &[Finding], output: &Output) {
     }
 }
 
-/// Says why there is no plan; nothing was touched.
+/// Prints why there is no plan; nothing was changed.
 pub(crate) fn show(id: &Name, refusal: &Refusal, output: &Output) -> ExitCode {
     findings(&refusal.findings, output);
     match refusal.kind {

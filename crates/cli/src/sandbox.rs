@@ -293,7 +293,7 @@ async fn list(output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The sandbox of a machine: the one named, or the one that the machine's name tells.
+/// The sandbox of a machine: the one named, or the one that the machine's name begins with.
 async fn find(name: Option<Name>, machine: &str, home: Option<&Path>) -> anyhow::Result<Lab> {
     let Some(name) = name.or_else(|| Name::from_machine(machine)) else {
         return Err(lab::Error::unknown_machine(machine).into());

@@ -25,7 +25,7 @@ use snafu::Snafu;
 
 use crate::{api_access::Machines, components::hooks};
 
-/// One script may run for so long, as eggo's might.
+/// The timeout of one script, as eggo's.
 const LIMIT: Duration = Duration::from_secs(120);
 /// No script is bigger.
 const LARGEST: u64 = 1 << 20;
@@ -235,7 +235,7 @@ fn reason(error: &io::Error) -> String {
 pub enum Moment {
     /// Before the command's own work.
     Before,
-    /// After it.
+    /// After the operation.
     After,
 }
 

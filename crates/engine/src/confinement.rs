@@ -1,4 +1,4 @@
-//! Runs a program that nobody has vouched for, so that all it can do is print.
+//! Runs an untrusted program so that all it can do is print.
 //!
 //! Programs of an archive are asked for their version on the control machine, where the keys of every cluster lie.
 //! [`Launcher`] starts them through a process that first gives up everything ([`become_confined`]): it sees no file

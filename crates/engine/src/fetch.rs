@@ -20,7 +20,7 @@ use crate::finding::Finding;
 const LARGEST: usize = 8 << 20;
 /// So often a server may send us elsewhere.
 const REDIRECTS: usize = 5;
-/// One manifest has so long, wherever it comes from.
+/// The timeout for one manifest, wherever it comes from.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Fetches texts; servers are known by the system's certificates.
@@ -142,7 +142,7 @@ fn elsewhere(from: &Uri, place: &str) -> Result<Uri, String> {
     }
 }
 
-/// The last reason tells most: the others only say which part had it.
+/// The last reason is the most specific: the others only say which part failed.
 fn last(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -12,9 +12,9 @@ use crate::name_list::NameList;
 pub enum Severity {
     /// A deployment would fail.
     Error,
-    /// It would be made, and somebody would regret it.
+    /// The deployment would succeed, and cause problems later.
     Warning,
-    /// Worth knowing, and dealt with.
+    /// Worth knowing; nothing has to be done about it.
     Note,
 }
 

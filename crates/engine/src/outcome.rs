@@ -1,4 +1,4 @@
-//! What came of a change: of each machine, node and addon, and of the whole.
+//! The outcome of a change: of each machine, node and addon, and overall.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::{
     run::{Executed, Failure},
 };
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Of the whole.
+    /// The overall outcome.
     pub state: State,
     /// Machines, nodes and addons on which something is not done.
     pub not_done: Vec<NotDone>,
@@ -28,7 +28,7 @@ pub struct Outcome {
     pub gone: Vec<Name>,
 }
 
-/// What came of the whole.
+/// The overall outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -36,7 +36,7 @@ pub enum State {
     Done,
     /// The cluster is up, and something is not done; or some machines of a cluster that goes are not clean.
     Partial,
-    /// There is no cluster.
+    /// There is no running cluster.
     Failed,
     /// The user wanted to stop.
     Stopped,

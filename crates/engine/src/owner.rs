@@ -68,7 +68,7 @@ impl Owner {
         }
     }
 
-    /// The same, as machines are told it.
+    /// The name that machines know it by.
     #[expect(
         clippy::expect_used,
         reason = "lower-case letters and dashes are a word"

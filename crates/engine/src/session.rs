@@ -53,7 +53,7 @@ pub struct Session {
     identity: Identity,
 }
 
-/// An open cluster that nobody else changes meanwhile.
+/// An open cluster that is locked against other runs.
 #[derive(Debug)]
 pub struct Locked {
     session: Session,
@@ -101,7 +101,7 @@ impl Session {
     /// Keeps everybody else from changing the cluster, and looks again at what is remembered.
     ///
     /// # Errors
-    /// When somebody else works on it, or what is remembered cannot be read.
+    /// When another run has the lock, or what is remembered cannot be read.
     pub async fn lock(self, holder: Holder) -> Result<Locked, Error> {
         let now = holder.since;
         let lock = self.store.lock(holder).await?;
@@ -122,7 +122,7 @@ impl Session {
         })
     }
 
-    /// Its name.
+    /// The id of the cluster.
     pub fn id(&self) -> &Name {
         &self.id
     }
@@ -210,7 +210,7 @@ impl Session {
     /// Begins the log of a run.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the log cannot be written.
     pub fn begin_log(&self, now: OffsetDateTime) -> Result<RunLog, Error> {
         self.stores.begin_log(&self.id, now)
     }

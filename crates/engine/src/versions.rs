@@ -17,13 +17,13 @@ use crate::package::Release;
 /// Versions, as far as they are known before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// Of Kubernetes.
+    /// The version of Kubernetes.
     pub kubernetes: Version,
-    /// Of containerd.
+    /// The version of containerd, where it is known.
     pub containerd: Option<Release>,
-    /// Of etcd.
+    /// The version of etcd, where it is known.
     pub etcd: Option<Release>,
-    /// Of CoreDNS.
+    /// The version of CoreDNS, where it is known.
     pub coredns: Option<Release>,
 }
 

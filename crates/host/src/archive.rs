@@ -83,7 +83,7 @@ pub struct Archive {
     spool: Arc<Spool>,
 }
 
-/// What tells that a file is still the one that was read.
+/// A value by which it is seen whether a file is still the one that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,

@@ -55,7 +55,7 @@ impl fmt::Debug for Hash {
 #[snafu(display("not a SHA-256 sum of 64 lower-case hexadecimal digits"))]
 pub struct NotAHash;
 
-/// Bytes that a machine is to have. Equal hashes are equal contents.
+/// Bytes for a machine. Equal hashes are equal contents.
 #[derive(Clone)]
 pub struct Content {
     pub(crate) source: Source,
@@ -68,11 +68,11 @@ pub(crate) enum Source {
     Bytes(Arc<[u8]>),
     File(PathBuf, Identity),
     Archived(Arc<Archive>, String),
-    /// Nobody here has them.
+    /// The bytes are not on the control machine.
     Machine,
 }
 
-/// What tells whether a file is still the one that was read.
+/// A value by which it is seen whether a file is still the one that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     inode: (u64, u64),
@@ -90,7 +90,7 @@ impl Identity {
     }
 }
 
-/// A file on the control machine that is to be sent.
+/// A file on the control machine that can be sent.
 #[derive(Debug, Snafu)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
@@ -103,9 +103,9 @@ pub enum Error {
     /// An archive does not hold it.
     #[snafu(display("{} holds no file {name}", archive.display()))]
     NotArchived {
-        /// Which archive.
+        /// The archive that has to hold it.
         archive: PathBuf,
-        /// Which file.
+        /// The path in the archive.
         name: String,
     },
 }
@@ -186,7 +186,7 @@ impl Content {
         self.size
     }
 
-    /// Their hash.
+    /// The SHA-256 sum of the contents.
     pub fn hash(&self) -> &Hash {
         &self.hash
     }

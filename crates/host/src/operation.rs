@@ -21,7 +21,7 @@ use crate::{
     path::{MachinePath, Word},
 };
 
-/// How one resource of a machine is to be.
+/// The wanted state of one resource of a machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
@@ -149,7 +149,7 @@ impl Sysctl {
         Ok(Self { name, value })
     }
 
-    /// Its name.
+    /// The name of the kernel parameter, such as `net.ipv4.ip_forward`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -222,7 +222,7 @@ pub struct ImageStore {
 /// See [`Operation::Images`].
 #[derive(Clone, Debug)]
 pub struct Images {
-    /// Where to.
+    /// The runtime that they are loaded into.
     pub store: ImageStore,
     /// The archive, as `docker save` writes it.
     pub archive: Content,

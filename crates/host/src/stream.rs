@@ -42,15 +42,15 @@ pub enum Error {
     /// Only the machine has the bytes.
     #[snafu(display("what step {number} needs is only on the machine"))]
     OnlyThere {
-        /// Which step.
+        /// The number of the step.
         number: usize,
     },
     /// Something that was promised is not in the archive.
     #[snafu(display("{name} was not found in {}", path.display()))]
     Missing {
-        /// Which archive.
+        /// The path of the archive.
         path: PathBuf,
-        /// Which file.
+        /// The path in the archive.
         name: String,
     },
 }
@@ -264,7 +264,7 @@ impl Stream<'_> {
     }
 }
 
-/// New files bear the time of their arrival.
+/// New files have the time of their arrival.
 fn now() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed();
     since.map_or(0, |since| since.as_secs())

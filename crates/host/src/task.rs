@@ -21,7 +21,7 @@ pub struct Task {
     /// How long one step may wait for others. A unit has to be up by then. A package manager and the import of images
     /// take as long as they read or write something, and are ended when they do neither for so long.
     pub step_deadline: Duration,
-    /// How long the whole task may take, its bytes included. Follows what the task does.
+    /// The timeout of the whole task, including the transfer. Follows from its operations.
     pub deadline: Duration,
 }
 

@@ -150,7 +150,7 @@ pub(crate) fn render_config(
     text
 }
 
-/// A path as ssh_config wants it: `%` begins a token there, and blanks need quotes.
+/// A path as ssh_config requires it: `%` begins a token there, and blanks need quotes.
 fn config_path(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('%', "%%"))
 }

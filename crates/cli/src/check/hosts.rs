@@ -81,7 +81,7 @@ impl Outcome {
         }
     }
 
-    /// The findings, and the whole in the last lines.
+    /// Prints the findings, and a summary in the last lines.
     pub(super) fn print(&self, cluster: &Cluster, output: &Output) {
         if !self.findings.is_empty() {
             eprintln!();

@@ -37,7 +37,7 @@ pub(super) struct Show<'a> {
 }
 
 impl Ending<'_> {
-    /// Whether there is no cluster, and not because the user wanted to stop.
+    /// Whether there is no cluster, for another reason than that the user stopped.
     pub(super) fn is_failure(&self) -> bool {
         self.0.state == State::Failed
     }

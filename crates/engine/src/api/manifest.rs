@@ -26,7 +26,7 @@ pub struct Error {
 /// ```
 ///
 /// # Errors
-/// For the first document that is no YAML or no object.
+/// For the first document that is not valid YAML or not an object.
 pub fn parse(text: &str) -> Result<Vec<DynamicObject>, Error> {
     let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple_with_options(text, options())
         .map_err(|error| {

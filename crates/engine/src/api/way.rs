@@ -38,7 +38,7 @@ use super::error::Error;
 /// the work on the machine needs some.
 pub const CONNECTIONS: usize = 4;
 
-/// A connection that is not there after so long will not come.
+/// The timeout for connecting.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A place among those connections is waited for so long. A request needs none once another connection is free, and
@@ -50,7 +50,7 @@ const PLACE: Duration = Duration::from_secs(2);
 pub struct Address {
     /// A name or an address, without brackets. The server's certificate has to be for it.
     pub host: String,
-    /// The port.
+    /// The port of the API server.
     pub port: u16,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Address {
 /// How an API server is reached, and as whom.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The master.
+    /// The master through which the API server is reached.
     pub machine: Arc<Machine>,
     /// The API server as the master sees it.
     pub server: Address,
@@ -92,27 +92,27 @@ pub enum Unreached {
     /// The machine before it is not reached, or nothing answers on it.
     #[snafu(display("{source}"))]
     Machine {
-        /// Why.
+        /// The underlying error.
         source: transport::Error,
     },
     /// Its certificate is not to be trusted, or it does not accept ours.
     #[snafu(display("the API server at {address} is not trusted: {reason}"))]
     Untrusted {
-        /// Where.
+        /// The address that was tried.
         address: Address,
-        /// Why.
+        /// What the TLS library reports.
         reason: String,
     },
     /// The connection was there, or nearly, and broke.
     #[snafu(display("the connection to the API server broke: {reason}"))]
     Broken {
-        /// Why.
+        /// What is wrong with them.
         reason: String,
     },
     /// There was no answer in time.
     #[snafu(display("the API server did not answer within {} s", after.as_secs()))]
     Late {
-        /// So long.
+        /// How long was waited.
         after: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! The key that Secrets are encrypted with in etcd, and the API server's file that tells of it.
+//! The key that Secrets are encrypted with in etcd, and the API server's file that contains it.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};

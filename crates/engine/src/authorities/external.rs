@@ -34,7 +34,7 @@ impl External {
         }
     }
 
-    /// Takes what is there and makes the rest, or tells all that is wrong.
+    /// Takes what is there and makes the rest, or returns all that is wrong.
     pub(super) fn read(mut self, now: OffsetDateTime) -> Result<Authorities, Error> {
         if !self.directory.is_dir() {
             self.no_directory();

@@ -28,9 +28,9 @@ const COMPLETE: &[u8] = b"complete\n";
 /// How far the making of authorities has come.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Nothing is said: there are none, or somebody put them there without the mark.
+    /// There is no mark: there are no authorities, or somebody put them there without it.
     Unmarked,
-    /// Somebody was killed while making them; nobody has used them.
+    /// The run that made them was killed; they have not been used.
     Making(Revision),
     /// They are in use.
     Complete(Revision),
@@ -51,7 +51,7 @@ impl Stage {
         }
     }
 
-    /// From here on what is there is nobody's.
+    /// From here on what is there is not in use.
     pub(super) async fn begin(self, store: &dyn Store, lock: &Lock) -> Result<Self, state::Error> {
         self.set(MAKING, store, lock).await.map(Self::Making)
     }

@@ -10,7 +10,7 @@ use crate::resource::{Error, Resources, word};
 
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/90-hatchery.conf";
 const CLOUD_INIT: &str = "/etc/cloud/cloud.cfg.d/99-hatchery.cfg";
-/// A copy of the file that NetworkManager was told to read.
+/// A copy of the file that NetworkManager has read.
 const TOLD: &str = "/var/lib/hatchery/network-manager";
 
 /// Interfaces that bridges of pods and kube-proxy make, beside those of network plugins.

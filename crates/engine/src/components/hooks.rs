@@ -163,7 +163,7 @@ fn step(hook: &Hook) -> Result<Word, Error> {
     }
 }
 
-/// What a script is told, and where it runs.
+/// The environment and the directory of a script.
 fn environment(node_context: &NodeContext<'_>, schedule: Schedule, directory: &str) -> String {
     let (kind, operator) = match schedule {
         Schedule::Prejoin => ("prehook", "join"),

@@ -32,7 +32,7 @@ pub(crate) trait NetworkPlugin: Sync {
         &[]
     }
 
-    /// Its interfaces, as NetworkManager is told to leave them alone.
+    /// Its interfaces, which NetworkManager has to leave alone.
     fn interfaces(&self) -> &'static [&'static str] {
         &[]
     }
@@ -47,7 +47,7 @@ pub(crate) trait NetworkPlugin: Sync {
         None
     }
 
-    /// Gives an object of its manifest the cluster's networks; tells what was changed.
+    /// Sets the cluster's networks in an object of its manifest; returns what was changed.
     fn fit(&self, _: &Cluster, _: &mut DynamicObject) -> Vec<String> {
         Vec::new()
     }
@@ -71,7 +71,7 @@ pub(crate) struct Leftovers {
     comments: &'static [&'static str],
     /// Patterns for the beginnings of sets of addresses.
     sets: &'static [&'static str],
-    /// nftables' tables.
+    /// The nftables tables that it creates.
     tables: &'static [&'static str],
     /// Shell functions for what else is listed ahead of the cluster: `NAME_before`. Like all shell text in Rust it begins
     /// with a line for shellcheck, by which `dev/check-scripts` finds it.

@@ -13,11 +13,11 @@ use crate::{finding::Finding, name_list::NameList};
 /// Which package files a machine takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageKind {
-    /// Debian's.
+    /// Debian packages, `.deb`.
     Deb,
     /// Those of rpm.
     Rpm,
-    /// None.
+    /// The machine has no package manager.
     None,
 }
 

@@ -36,7 +36,7 @@ pub(super) fn machine_path(path: String) -> Result<MachinePath, Finding> {
     })
 }
 
-/// Nobody but root changes what root runs.
+/// Only root changes what root runs.
 pub(super) fn mode_of_file(mode: u32) -> u16 {
     0o400 | bits(mode)
 }
@@ -115,7 +115,7 @@ impl Placing {
         }
     }
 
-    /// All of it, unless something lies below what is no directory.
+    /// All operations, unless something lies below what is not a directory.
     pub(super) fn finish(mut self) -> (Vec<Operation>, Vec<Finding>) {
         for (path, (_, source)) in &self.places {
             let mut above = path.parent();

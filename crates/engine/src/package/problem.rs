@@ -35,7 +35,7 @@ impl Finding {
     }
 }
 
-/// Adds a problem unless it was told before, such as for another role.
+/// Adds a problem unless it is known already, such as from another role.
 pub(super) fn tell(problems: &mut Vec<Finding>, problem: Finding) {
     if !problems.contains(&problem) {
         problems.push(problem);

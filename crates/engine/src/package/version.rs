@@ -51,13 +51,13 @@ fn said(text: &str) -> Option<Release> {
 /// What the archives bring; nothing for what comes from repositories, or cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// Kubernetes itself.
+    /// The version of Kubernetes.
     pub kubernetes: Option<Version>,
-    /// The store.
+    /// The version of etcd.
     pub etcd: Option<Release>,
     /// The runtime, alone or beneath Docker.
     pub containerd: Option<Release>,
-    /// The cluster's DNS, where it is no pod.
+    /// The version of CoreDNS, where it is not a pod.
     pub coredns: Option<Release>,
 }
 
@@ -70,12 +70,12 @@ pub struct Learned {
     pub unknown: Vec<Unknown>,
 }
 
-/// A program whose version nothing tells.
+/// A program whose version is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// The program in the archive.
     program: String,
-    /// Why it does not tell.
+    /// Why its version is unknown.
     reason: String,
     /// The key of the deploy file that would.
     key: &'static str,
@@ -99,7 +99,7 @@ impl fmt::Display for Unknown {
 pub(super) struct Software {
     /// Its name in `versions.yaml`.
     name: &'static str,
-    /// The key of the deploy file that tells its version.
+    /// The key of the deploy file that sets its version.
     key: &'static str,
     pub(super) packages: &'static [&'static str],
     programs: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! `versions.yaml` at the top of an archive: which versions it brings, so that no program has to be run to tell.
+//! `versions.yaml` at the top of an archive: which versions it brings, so that no program has to be run to find out.
 //!
 //! ```yaml
 //! kubernetes: 1.37.0

@@ -1,4 +1,4 @@
-//! What tells whether two plans are to make the same of a cluster.
+//! A hash by which plans are compared: equal for plans that would do the same.
 
 use std::fmt::Write as _;
 

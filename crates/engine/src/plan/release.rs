@@ -1,4 +1,4 @@
-//! What machines have of an earlier file and nobody wants any more.
+//! What machines have of an earlier file and no longer need.
 //!
 //! A task names all that its owner needs on a machine, so whatever the machine's record holds for that owner beside it goes
 //! back to what it was, and an owner without a task gives up everything. That comes after the machine's own tasks: what
@@ -30,7 +30,7 @@ pub struct Released {
     pub what: String,
     /// In the machine's terms.
     pub release: Release,
-    /// Whether somebody else still needs it, so that it stays.
+    /// Whether another owner still needs it, so that it stays.
     pub stays: bool,
 }
 

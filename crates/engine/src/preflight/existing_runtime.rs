@@ -1,4 +1,4 @@
-//! A container runtime that serves somebody already is shared only by the user's word.
+//! A container runtime that is in use already is shared only with the user's consent.
 
 use hatchery_spec::cluster::Role;
 

@@ -1,4 +1,4 @@
-//! Ports that the parts of a cluster listen on, and who has them already.
+//! Ports that the parts of a cluster listen on, and which process has them already.
 
 use std::{collections::BTreeMap, net::IpAddr};
 

@@ -41,10 +41,10 @@ impl Default for Settings {
     }
 }
 
-/// So many nodes, or so much of all of them.
+/// A number of nodes, or a percentage of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxUnavailable {
-    /// A number.
+    /// A number of nodes.
     Count(NonZeroUsize),
     /// A share of all workers, from 1 to 100; at least one of them.
     Percent(u8),

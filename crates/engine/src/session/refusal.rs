@@ -7,7 +7,7 @@ use crate::{
     plan,
 };
 
-/// All that stands against a change, of the first kind that does.
+/// All reasons against a change, of the first kind that there is.
 #[derive(Debug)]
 pub struct Refusal {
     /// Of what kind it is.
@@ -25,7 +25,7 @@ pub enum RefusalKind {
     ControlMachine,
     /// Machines are not as they must be.
     Machines,
-    /// Archives are not as they must be, versions do not go together, or a value cannot be told to a machine.
+    /// Archives are not as they must be, versions do not go together, or a value cannot be used on a machine.
     File,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Opened {
     learned: Learned,
 }
 
-/// Opens the archives of a cluster, aside of whoever waits for machines.
+/// Opens the archives of a cluster, in a thread of its own.
 pub(super) async fn open(
     cluster: Cluster,
     base: PathBuf,
@@ -122,7 +122,7 @@ impl Opened {
         self.learned.versions
     }
 
-    /// Programs of which nothing tells the version, a sentence each.
+    /// Programs whose version is unknown, a sentence each.
     pub(super) fn unknown_versions(&self) -> Vec<String> {
         let unknown = self.learned.unknown.iter();
         unknown.map(ToString::to_string).collect()
@@ -133,10 +133,10 @@ async fn fetch(url: &str) -> Result<String, Finding> {
     Fetcher::new()?.text(url).await
 }
 
-/// A machine has so long to say what its repositories hold.
+/// The time that a machine has to say what its repositories hold.
 const REPOSITORIES: Duration = Duration::from_secs(60);
 
-/// What would come from the machines' repositories. A machine that cannot tell leaves it to the file.
+/// What would come from the machines' repositories. For a machine that does not answer the deploy file decides.
 pub(super) async fn ask_repositories(
     machines: &Machines,
     installations: &BTreeMap<Name, Installation>,

@@ -20,7 +20,7 @@ use super::{
     lock,
 };
 
-/// Held for moments, by whoever compares a value and exchanges it.
+/// Held for moments, while a value is compared and exchanged.
 const EXCHANGE: &str = ".exchange";
 
 /// How the names begin of directories that were clusters.
@@ -171,7 +171,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes what is left of clusters whose removal was cut off. It holds keys, but nobody waits for it.
+    /// Removes what is left of clusters whose removal was cut off. It holds keys, but need not be gone at once.
     fn sweep(&self) {
         let entries = fs::read_dir(&self.clusters).into_iter().flatten().flatten();
         for entry in entries {

@@ -16,7 +16,7 @@ pub enum Error {
     Io {
         /// What was tried.
         action: &'static str,
-        /// With what.
+        /// The file or directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -24,15 +24,15 @@ pub enum Error {
     /// A directory that others could change or read.
     #[snafu(display("cannot keep secrets in {}: it {problem}", path.display()))]
     Unsafe {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         problem: String,
     },
     /// Another value than expected: another process writes at the same time.
     #[snafu(display("{place} was changed by another process at the same time"))]
     Conflict {
-        /// Which value.
+        /// The key whose value it is.
         key: Key,
         /// Where it is.
         place: String,

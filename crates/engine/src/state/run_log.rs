@@ -1,4 +1,4 @@
-//! What happened in a run, for whoever looks later: `runs/<time>/events.jsonl` and one log per machine.
+//! The log of a run, for later inspection: `runs/<time>/events.jsonl` and one log per machine.
 
 use std::{
     fs::{self, OpenOptions},
@@ -14,7 +14,7 @@ use time::{OffsetDateTime, UtcOffset};
 
 use super::{Directory, Error, atomic, error::IoSnafu};
 
-/// So many runs are kept.
+/// The number of runs whose logs are kept.
 const KEPT: usize = 20;
 
 /// The log of one run.

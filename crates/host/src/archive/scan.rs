@@ -95,7 +95,7 @@ fn digest<R: Read>(stream: &mut Stream<R>, size: u64, buffer: &mut [u8]) -> Resu
     Ok(Digest(hash.finalize().into()))
 }
 
-/// The index in the making.
+/// The index under construction.
 struct Register<'a> {
     limits: &'a Limits,
     index: Index,

@@ -97,7 +97,7 @@ pub(super) fn read(
     unpacked(archive, rest, each)
 }
 
-/// Hands over what nobody else has unpacked.
+/// Hands over what no other reader has unpacked.
 fn unpacked(
     archive: &Archive,
     pass: &[Item<'_>],
@@ -172,7 +172,7 @@ fn pass_over(
     }
 }
 
-/// Reads and forgets up to so many bytes.
+/// Skips up to this number of bytes.
 fn skip(stream: &mut dyn Read, count: u64) -> io::Result<u64> {
     io::copy(&mut stream.take(count), &mut io::sink())
 }

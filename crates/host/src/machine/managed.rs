@@ -14,7 +14,7 @@ pub struct Managed {
 /// One resource of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedResource {
-    /// Its record.
+    /// The key of its record on the machine.
     pub key: RecordKey,
     /// Such as `file` or `unit`.
     pub kind: String,

@@ -1,4 +1,4 @@
-//! What the shell on a machine is told before every list of operations.
+//! The script that is sent to a machine before every list of operations.
 
 use std::sync::LazyLock;
 

@@ -34,7 +34,7 @@ impl fmt::Display for RecordKey {
 pub struct Release {
     /// Who gives it up.
     pub owner: Word,
-    /// Its record.
+    /// The key of its record on the machine.
     pub key: RecordKey,
 }
 

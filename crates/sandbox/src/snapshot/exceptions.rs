@@ -12,7 +12,7 @@ pub(super) enum LeftOut {
     Time,
 }
 
-/// One exception.
+/// A difference that is not an error, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exception {
     /// The section of the snapshot that it is about.

@@ -14,7 +14,7 @@ use crate::value::{
 };
 use crate::walk::{boolean, one_of, section, value, values};
 
-/// The domain that every cluster of kubespray has unless said: nobody's name.
+/// The domain that every cluster of kubespray has unless another is set: it names no cluster.
 const USUAL_DOMAIN: &str = "cluster.local";
 /// kubespray's words for "none".
 const NO_PLUGIN: [&str; 2] = ["cni", "none"];

@@ -33,7 +33,7 @@ pub(super) fn allowed(node_context: &NodeContext<'_>) -> String {
     words.join(" ")
 }
 
-/// The subnets that a machine has interfaces in. An address alone tells none.
+/// The subnets that a machine has interfaces in. An address alone does not give its subnet.
 fn own_subnets(node_context: &NodeContext<'_>) -> Vec<IpNet> {
     let interfaces = node_context.facts.interfaces.iter().flatten();
     let addresses = interfaces.flat_map(|interface| &interface.addresses);

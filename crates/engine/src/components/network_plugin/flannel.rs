@@ -117,7 +117,7 @@ fn members(cluster: &Cluster) -> Vec<(&'static str, Value)> {
     members
 }
 
-/// The network in flannel's configuration; tells whether it had to be changed.
+/// Sets the network in flannel's configuration; returns whether it had to be changed.
 fn fit_network(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     let Some(Value::String(text)) = object.data.pointer_mut("/data/net-conf.json") else {
         return None;

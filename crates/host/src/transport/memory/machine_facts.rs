@@ -1,4 +1,4 @@
-//! What a machine in memory tells of itself: the answer of a real one, edited.
+//! The facts of a machine in memory: the answer of a real one, edited.
 
 use std::{fmt::Write as _, time::SystemTime};
 
@@ -62,19 +62,19 @@ impl MachineFacts {
         self
     }
 
-    /// As `uname -m` tells it: `x86_64`, `aarch64`.
+    /// As `uname -m` prints it: `x86_64`, `aarch64`.
     #[must_use]
     pub fn with_machine(self, machine: &str) -> Self {
         self.with_value("machine", machine)
     }
 
-    /// With so many processors, at least one.
+    /// Sets the number of processors, at least one.
     #[must_use]
     pub fn with_cpus(self, count: u32) -> Self {
         self.with_value("cpus", &format!("0-{}", count.saturating_sub(1)))
     }
 
-    /// With so many bytes of memory, most of them free.
+    /// Sets the bytes of memory, most of them free.
     #[must_use]
     pub fn with_memory(self, bytes: u64) -> Self {
         let total = bytes / 1024;

@@ -25,17 +25,17 @@ use crate::{
     transport::ending::Ending,
 };
 
-/// What most machines tell: one text for all of them.
+/// The facts of most machines: one text for all of them.
 static USUAL: LazyLock<Arc<MachineFacts>> = LazyLock::new(|| Arc::new(MachineFacts::debian()));
 
 /// What a machine was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// So many connections were made.
+    /// The number of connections made.
     pub connections: usize,
-    /// So many commands were begun.
+    /// The number of commands begun.
     pub commands: usize,
-    /// So many bytes came, without passwords and marks.
+    /// The number of bytes received, without passwords and marks.
     pub bytes: u64,
     /// What was understood, in order: `apply`, `look`, `undo`, `outcome`, `managed`, `facts`.
     pub asked: Vec<&'static str>,

@@ -25,7 +25,7 @@ use crate::transport::Error;
 /// sshd's usual MaxAuthTries.
 const ATTEMPTS: usize = 6;
 
-/// One attempt.
+/// A way to authenticate.
 enum Attempt {
     Password(SecretString),
     Interactive(SecretString),

@@ -17,7 +17,7 @@ use crate::{
 /// Says that the stream begins: a login shell may print something before.
 const BEGIN: &str = "hatchery: the stream begins";
 
-/// More than so much before that line is not a greeting.
+/// The maximum length of what precedes that line, in bytes.
 const GREETING: u64 = 64 * 1024;
 
 /// `bash` opens connections by itself, and is on every distribution that we know. When the server ends, the reading
