@@ -236,7 +236,8 @@ pub(crate) async fn open(named: Option<&Path>, id: &Name) -> Result<Session, Ref
     let stores = Arc::new(Home::new(home));
     let session = Session::open(stores, id, environment).await;
     let mut session = session.map_err(|error| refusal::state(&error))?;
-    session.base = std::env::current_dir()
-        .map_err(|error| Refused::new(format!("cannot tell where this command runs: {error}")))?;
+    session.base = std::env::current_dir().map_err(|error| {
+        Refused::new(format!("cannot determine the current directory: {error}"))
+    })?;
     Ok(session)
 }

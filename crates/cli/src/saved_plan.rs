@@ -188,7 +188,7 @@ impl SavedPlan {
         differences.extend(less.map(|line| format!("no longer: {line}")));
         if differences.is_empty() && (&self.plan_hash, &self.parts) != (&now.plan_hash, &now.parts)
         {
-            differences.push("what machines are to have is not the same".to_owned());
+            differences.push("the wanted state of the machines has changed".to_owned());
         }
         differences
     }

@@ -235,7 +235,7 @@ fn reason(error: &io::Error) -> String {
 pub enum Moment {
     /// Before the command's own work.
     Before,
-    /// After the operation.
+    /// After the command's own work.
     After,
 }
 

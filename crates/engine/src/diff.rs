@@ -123,7 +123,7 @@ pub enum Error {
     /// A secret cannot be made.
     #[snafu(transparent)]
     Material {
-        /// What is missing for it.
+        /// The underlying error.
         source: material::Error,
     },
 }

@@ -37,7 +37,7 @@ impl Fetcher {
             .with_provider_and_native_roots(aws_lc_rs::default_provider())
             .map_err(|error| {
                 Finding::package(
-                    format!("this machine cannot know whom it fetches manifests from: {error}"),
+                    format!("cannot load the certificate authorities to verify servers of manifests: {error}"),
                     "install the package ca-certificates here",
                 )
             })?;
@@ -66,7 +66,7 @@ impl Fetcher {
                     "{url} is not what it should be: its checksum is {}, not {wanted}",
                     found.as_str()
                 ),
-                "see who changed it, and correct the checksum in the deploy file if it is meant so",
+                "find out why it changed; correct the checksum in the deploy file if the change is intended",
             )),
         }
     }

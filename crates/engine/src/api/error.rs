@@ -239,9 +239,9 @@ fn message(operation: &Operation, status: &Status) -> String {
     }
     let fields: Vec<_> = causes.map(|cause| cause.field.as_str()).collect();
     match fields.as_slice() {
-        [] => "its words are withheld, they may hold the secret".into(),
+        [] => "the message is withheld, since it may contain the secret".into(),
         fields => format!(
-            "it does not accept {} (its words are withheld, they may hold the secret)",
+            "it does not accept {} (the message is withheld, since it may contain the secret)",
             fields.join(", ")
         ),
     }

@@ -106,7 +106,7 @@ pub enum Unreached {
     /// The connection was there, or nearly, and broke.
     #[snafu(display("the connection to the API server broke: {reason}"))]
     Broken {
-        /// What is wrong with them.
+        /// What the connection reports.
         reason: String,
     },
     /// There was no answer in time.

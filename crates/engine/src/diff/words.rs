@@ -208,7 +208,7 @@ fn path(reason: &str) -> (Kind, String) {
             ),
             _ => changed("its mode or owner changes"),
         },
-        "kind" | "not-a-directory" | "dangling" => changed("something else is there and goes"),
+        "kind" | "not-a-directory" | "dangling" => changed("replaces something of another kind"),
         "unrecorded" | "ours" => changed("is there already, and is recorded as ours"),
         _ => changed(reason),
     }

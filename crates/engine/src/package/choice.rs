@@ -115,8 +115,8 @@ pub(super) fn package(
     };
     PackageFile::new(file, bundle.content(path)?).map_err(|error| {
         bundle.problem(
-            format!("holds a package whose name does not tell its version: {error}"),
-            "give the file the name that its maker gave it",
+            format!("holds a package whose file name does not contain its version: {error}"),
+            "give the file its original name",
         )
     })
 }

@@ -282,7 +282,10 @@ impl Gathering<'_> {
         }
         let refused = |why: &str| {
             bundle.problem(
-                format!("holds {}, which is not an archive of images: {why}", file.path),
+                format!(
+                    "holds {}, which is not an archive of images: {why}",
+                    file.path
+                ),
                 "save the images again by name: docker save -o FILE NAME:TAG…",
             )
         };

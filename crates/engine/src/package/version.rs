@@ -303,7 +303,7 @@ fn releases(
             Err(why) if number == 0 && cluster.kubernetes_version.is_none() => {
                 return Err(bundle.problem(
                     format!(
-                        "holds {}, which does not tell its version ({flag}): {why}",
+                        "holds {}, which does not print its version ({flag}): {why}",
                         file.path
                     ),
                     "write kubernetes-version into the deploy file, or pack versions.yaml",

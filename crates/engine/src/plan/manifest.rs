@@ -19,7 +19,7 @@ pub struct Manifest {
 pub struct Workload {
     /// Of which kind.
     pub kind: api::Workload,
-    /// Its namespace; empty for a cluster-wide object.
+    /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,

@@ -103,7 +103,7 @@ fn swap(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Warning, "swap"),
-            format!("swaps to {}; the kubelet wants no swap", paths.join(", ")),
+            format!("swaps to {}; the kubelet requires swap to be off", paths.join(", ")),
             "run 'swapoff -a' there and take swap out of /etc/fstab, or it is back after the next boot",
         );
     }

@@ -69,7 +69,7 @@ impl Directory {
             there & 0o1002 != 0o0002,
             UnsafeSnafu {
                 path: home,
-                problem: "can be changed by everybody"
+                problem: "is writable for every user"
             }
         );
         for path in [&self.clusters, &self.path] {

@@ -24,7 +24,7 @@ pub enum Error {
     /// A directory that others could change or read.
     #[snafu(display("cannot keep secrets in {}: it {problem}", path.display()))]
     Unsafe {
-        /// The file.
+        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -58,7 +58,7 @@ pub enum Error {
         place: String,
     },
     /// What is remembered under a cluster's name is another cluster.
-    #[snafu(display("{place} is of the cluster {found}, not of {wanted}"))]
+    #[snafu(display("{place} belongs to the cluster {found}, not to {wanted}"))]
     OtherCluster {
         /// Where it is.
         place: String,

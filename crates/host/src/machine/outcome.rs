@@ -83,7 +83,7 @@ impl Report {
 /// What a task would do to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Everything was as wanted already.
+    /// It is as wanted already.
     Unchanged,
     /// Something, for these reasons in the words of the machine's script.
     Change(Vec<String>),

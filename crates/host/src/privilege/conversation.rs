@@ -83,7 +83,7 @@ impl<'a> Conversation<'a> {
                 return Err(Refusal::WrongPassword.into());
             }
             if self.output.len() > NOISE || self.errors.len() > NOISE {
-                return Err(self.ended("more words than anyone reads").into());
+                return Err(self.ended("more output than is read").into());
             }
             match self.listen(errors_end).await {
                 Received::Quiet => self.consider_foreign_question().await?,

@@ -112,7 +112,7 @@ fn a_program_that_tells_nothing_is_a_problem_unless_the_file_does() {
     };
     let (message, remedy) = only(asked("").unwrap_err());
     assert!(
-        message.contains("bin/kubelet, which does not tell its version"),
+        message.contains("bin/kubelet, which does not print its version"),
         "{message}"
     );
     assert!(remedy.contains("kubernetes-version"), "{remedy}");
