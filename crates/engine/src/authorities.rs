@@ -107,7 +107,7 @@ impl Authorities {
         })
     }
 
-    /// Those of a cluster that has them, where the user's directory is not at odds with them.
+    /// Those of a cluster that has them, where the user's directory does not contradict them.
     async fn load_agreeing(
         store: &dyn Store,
         external: Option<&Path>,
@@ -153,7 +153,7 @@ pub enum Foreseen {
     Imagined(Authorities),
 }
 
-/// What stands against the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
+/// What is wrong with the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
 /// new cluster whatever makes them unfit; for one that has its authorities, that these are others.
 pub async fn check_external(
     store: Option<&dyn Store>,

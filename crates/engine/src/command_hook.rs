@@ -253,7 +253,7 @@ pub enum Operator {
 }
 
 impl CommandHook {
-    /// Runs the scripts on every machine of their role that is not left out, on so many at the same time, and gives what
+    /// Runs the scripts on every machine of their role that is not left out, on a limited number concurrently, and returns what
     /// failed where.
     pub async fn run(
         &self,

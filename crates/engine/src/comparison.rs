@@ -217,7 +217,7 @@ impl Comparison<'_> {
         refusals
     }
 
-    /// The machines of a role are those that have it, once one of them has. `begun` tells whether a machine has.
+    /// The machines of a role are those that have it, once one of them has. `begun` says whether a machine has.
     fn role(&self, role: Role, begun: impl Fn(&Presence) -> bool) -> Vec<Finding> {
         let settled = self.formed || self.present.values().any(&begun);
         let (what, code) = match role {
@@ -261,7 +261,7 @@ impl Comparison<'_> {
         refusals
     }
 
-    /// The claim on a machine; and whether another claim has its name or its address, which is told by itself.
+    /// The claim on a machine; and whether another claim has its name or its address, which is a finding of its own.
     fn claim(&self, machine: &Machine) -> (Option<&Claim>, bool) {
         let claim = self.claims.iter().find(|claim| claim.is_on(machine));
         let mut others = self.claims.iter();

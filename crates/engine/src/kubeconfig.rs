@@ -1,6 +1,6 @@
 //! The administrator's kubeconfig of a cluster, and its place in a file that holds others.
 //!
-//! Entries of ours bear an extension that says so, so that they can be told from entries that a user made under the
+//! Entries of ours have an extension that says so, to distinguish them from entries that a user made under the
 //! same name: those are never replaced.
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Outcome {
     }
 
     /// Whether the whole control plane is what the run was to make of it. A master or member on which something is not done
-    /// may still run what it had before; a worker, or an addon, says nothing of that.
+    /// may still run what it had before; workers and addons do not count.
     pub(crate) fn has_control_plane(&self, cluster: &Cluster) -> bool {
         let mut not_done = self.not_done.iter();
         let is_needed = |one: &NotDone| {

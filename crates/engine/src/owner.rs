@@ -6,7 +6,8 @@ use std::fmt;
 
 use hatchery_host::path::Word;
 
-/// A part of what a machine is in the cluster. The words are those that machines remember: a renamed one would be nobody's.
+/// A part of what a machine is in the cluster. The words are in the records of machines:
+/// what belongs to a renamed one would have no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// Programs, packages, and what every machine of a cluster needs.

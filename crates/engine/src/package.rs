@@ -66,7 +66,7 @@ impl Bundles {
     /// is found out is kept in the directory `cache`.
     ///
     /// An archive for another architecture, or without anything that is listed, is refused. All problems of all
-    /// archives are told.
+    /// archives are returned.
     pub fn open(cluster: &Cluster, base: &Path, cache: &Path) -> Result<Self, Vec<Finding>> {
         let mut paths: BTreeMap<PathBuf, BTreeSet<Arch>> = BTreeMap::new();
         for machine in cluster.machines() {
@@ -126,7 +126,7 @@ impl Bundles {
     }
 
     /// The versions of what is listed from archives. Where neither a package's name nor the archive's `versions.yaml`
-    /// tells, the launcher runs programs for that; without a launcher none is run.
+    /// gives them, the launcher runs programs for that; without a launcher none is run.
     pub fn versions(
         &self,
         cluster: &Cluster,

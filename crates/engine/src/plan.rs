@@ -1,6 +1,6 @@
 //! The tasks of a change and their order: a graph, not a list of barriers.
 //!
-//! [`make`] is a pure function of what is wanted and what was observed, [`remove`] of the machines that are to be clean.
+//! [`make`] is a pure function of what is wanted and what was observed, [`remove`] of the machines that are cleaned.
 //! A task names what it needs; whatever needs nothing that is unfinished may run.
 
 mod control_plane;

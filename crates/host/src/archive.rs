@@ -147,7 +147,7 @@ impl Archive {
     /// a consumer that got as many bytes as [`Kind::File`] promises got the right ones.
     ///
     /// A compressed archive is unpacked once for all who read it, up to the last file that one of them wants, into a
-    /// file without a name in `/var/tmp`. Where there is no room for that, everybody unpacks it for himself.
+    /// file without a name in `/var/tmp`. Where there is no room for that, each reader unpacks it for itself.
     pub fn read_selected(
         &self,
         wanted: &BTreeSet<String>,

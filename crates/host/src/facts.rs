@@ -5,7 +5,7 @@
 //!
 //! A machine's answer is hostile until read: any bytes give facts or an error. Text that comes
 //! out of it holds no control characters and is safe to print. A fact that the machine did not
-//! tell is `None` or not in the list; nothing is made up.
+//! report is `None` or not in the list; nothing is guessed.
 
 mod agents;
 mod answer;

@@ -1,6 +1,6 @@
 //! The closed list of what can be done to a machine.
 //!
-//! An operation is data: it says how a resource is to be, not what to do. Whether it is so already, how to
+//! An operation is data: it says what a resource should be, not what to do. Whether it is so already, how to
 //! make it so and how to put the original back is known to the machine's script (`script/prelude/`), so that
 //! looking, doing and undoing are one piece of code. Values are checked when they are made; past that they are
 //! known to be safe words for every tool on the machine.

@@ -6,7 +6,7 @@
 //! only when sudo asks; and because a question can be mistaken, the script begins only behind a
 //! *go* line that a wrapper waits for: whatever stands before it never reaches the script.
 //!
-//! What the login shell is told holds no character that shells disagree about inside single
+//! The command for the login shell holds no character that shells disagree about inside single
 //! quotes, so that csh and fish do as well as sh.
 
 use std::{

@@ -57,7 +57,7 @@ pub enum Error {
 
 const PIECE: usize = 256 * 1024;
 
-/// A record of tar: readers take so much at once and would wait for it.
+/// A record of tar, in bytes: readers take one at once and would wait for it.
 const RECORD: u64 = 10_240;
 
 /// Files of an archive, each with the number of the step that needs it.

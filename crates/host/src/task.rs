@@ -19,7 +19,7 @@ pub struct Task {
     owner: Word,
     operations: Vec<Operation>,
     /// How long one step may wait for others. A unit has to be up by then. A package manager and the import of images
-    /// take as long as they read or write something, and are ended when they do neither for so long.
+    /// take as long as they read or write something, and are ended when they do neither for this time.
     pub step_deadline: Duration,
     /// The timeout of the whole task, including the transfer. Follows from its operations.
     pub deadline: Duration,

@@ -70,7 +70,7 @@ pub trait Connection: Send + Sync {
 /// `output` and `errors` each hold what comes up to 256 KiB; what is more waits on the machine
 /// until it is read, and with it everything else on the same connection. Therefore both are to
 /// be read, at the same time or in turns. One that is dropped is read and thrown away. A
-/// command whose full stream nobody reads for long is given up as lost rather than stopping its
+/// command whose full stream is not read for long is given up as lost rather than stopping its
 /// neighbours.
 ///
 /// Dropping all of it closes the command's streams; it does not end the command.

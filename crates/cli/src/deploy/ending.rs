@@ -20,7 +20,7 @@ use crate::{
 /// How it ended.
 pub(super) struct Ending<'a>(pub(super) &'a Outcome);
 
-/// What there is to tell.
+/// What is printed at the end of a run.
 pub(super) struct Show<'a> {
     pub(super) planned: &'a Planned,
     pub(super) log: &'a RunLog,

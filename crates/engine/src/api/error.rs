@@ -222,7 +222,7 @@ fn failed_checks_or_beginning(text: &str) -> String {
     }
 }
 
-/// The server's words. Where it validates the content of a Secret it repeats what it does not accept, so that only the
+/// The server's message. Where it validates the content of a Secret it repeats what it does not accept, so that only the
 /// fields are told.
 fn message(operation: &Operation, status: &Status) -> String {
     let validates_content = matches!(status.code, 400 | 413 | 415 | 422 | 500..);

@@ -41,7 +41,7 @@ pub const CONNECTIONS: usize = 4;
 /// The timeout for connecting.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// A place among those connections is waited for so long. A request needs none once another connection is free, and
+/// The timeout for a place among those connections. A request needs none once another connection is free, and
 /// the wait that is then left over keeps that one from being closed.
 const PLACE: Duration = Duration::from_secs(2);
 
@@ -86,7 +86,7 @@ pub struct Access {
     pub admin: Leaf,
 }
 
-/// Why there is no connection to the API server, or no longer one.
+/// Why the API server cannot be reached, or its connection was lost.
 #[derive(Clone, Debug, Snafu)]
 pub enum Unreached {
     /// The machine before it is not reached, or nothing answers on it.
@@ -297,7 +297,7 @@ impl AsyncWrite for Channel {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// A peer that takes nothing any more must not keep the place: a farewell is tried once.
+    /// A peer that reads nothing any more must not keep the place: closing is tried once.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_shutdown(cx) {
             Poll::Pending => Poll::Ready(Ok(())),

@@ -11,7 +11,7 @@ enum Provider {
     /// XSalsa20 with Poly1305, which notices changes.
     SecretBox,
     /// What clusters were made with at first. They keep it: masters restart one after another, and one that has not yet
-    /// heard of another provider could not read what the others write with it.
+    /// loaded another provider could not read what the others write with it.
     AesCbc,
 }
 

@@ -76,7 +76,7 @@ impl Stage {
 }
 
 /// The authorities' certificates by name, of a cluster that is past making them. Those that cannot be read are left
-/// to whoever reads all.
+/// to the caller that reads all.
 pub(super) async fn certificates(store: &dyn Store) -> Option<Vec<(&'static str, String)>> {
     let read = async |key| {
         let value = store.read(key).await.ok()??;

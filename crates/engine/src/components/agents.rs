@@ -46,7 +46,7 @@ pub(crate) fn resources(
     Ok(())
 }
 
-/// NetworkManager reads its configuration when it starts; one that began before our file was there has to be told. Whether
+/// NetworkManager reads its configuration when it starts; one that began before our file was there has to reload it. Whether
 /// it was is checked before the file is written.
 fn reload(wanted: &str) -> Result<Script, Error> {
     let reload = "nmcli general reload 2>/dev/null || systemctl reload NetworkManager || :";

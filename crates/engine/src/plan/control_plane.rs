@@ -44,7 +44,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Whether too few members have certificates that hold. Those that run may still hear each other over connections of
-    /// before, but one that is restarted hears nobody: all of them need new ones together.
+    /// before, but one that is restarted reaches none: all of them need new ones together.
     fn has_lost_its_quorum(&self) -> bool {
         let members = self.present(|node| node.is(Role::Etcd));
         let ended = members

@@ -7,7 +7,7 @@ use hatchery_host::content::Hash;
 use super::{ApiWork, Plan, Work};
 
 impl Plan {
-    /// A sum over all that machines and the API are to have. It covers the sums of files, and secrets and certificates only as
+    /// A hash of the wanted state of machines and of the API. It covers the sums of files, and secrets and certificates only as
     /// far as they are asked for.
     pub fn hash(&self) -> String {
         let mut text = String::new();

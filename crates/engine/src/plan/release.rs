@@ -49,7 +49,7 @@ impl Released {
 /// The records that each owner has on a machine once a plan is done.
 type Wanted = BTreeMap<Word, BTreeSet<RecordKey>>;
 
-/// Packages and images stay until the machine leaves: what else needs them by now, nobody has written down.
+/// Packages and images stay until the machine leaves: what else needs them by now is not recorded.
 const KEPT: [&str; 2] = ["package", "image"];
 
 impl Maker<'_> {
@@ -97,7 +97,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What leads to the API from now on, and whoever asks it at its endpoint: a former one goes when all of them are through.
+    /// What leads to the API from now on, and its clients: a former endpoint goes when all of them are through.
     pub(super) fn clients_of_the_api(&self) -> Vec<TaskId> {
         let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
         let masters = self.all(Owner::Master, Role::Master);
@@ -179,7 +179,7 @@ fn title(one: &ManagedResource) -> String {
     }
 }
 
-/// Whether a script that nobody names any more stays. The way back of ours may do anything, so one that merely got another name
+/// Whether a script that is no longer named stays. The undo script of ours may do anything, so one that merely got another name
 /// must not end what runs: it goes with its owner, or with the machine's role. The user's own only forget that they ran.
 fn keeps_script(owner: &Word, node: &Machine, wanted: &Wanted) -> bool {
     let users = [Owner::Prejoin, Owner::Postjoin].map(Owner::as_str);

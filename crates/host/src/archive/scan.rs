@@ -24,7 +24,7 @@ use super::{
 /// Contents pass through a buffer of this size.
 pub(super) const BUFFER: usize = 128 << 10;
 
-/// Reads a whole archive, of `packed_size` bytes, and tells what it holds. Memory use is bounded
+/// Reads a whole archive, of `packed_size` bytes, and returns what it holds. Memory use is bounded
 /// by the limits, whatever the bytes.
 pub fn scan(
     packed: impl BufRead,

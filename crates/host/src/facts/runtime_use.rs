@@ -46,7 +46,7 @@ pub struct DockerUse {
 }
 
 impl RuntimeUse {
-    /// Whether docker is in use, or was configured by somebody.
+    /// Whether docker is in use, or has been configured.
     pub fn uses_docker(&self) -> bool {
         self.docker.containers > 0 || self.docker.settings
     }

@@ -26,7 +26,7 @@ pub struct ManagedResource {
     pub size: Option<u64>,
     /// The hash of what Hatchery put there: that of the last run that came to its end.
     pub put: Option<String>,
-    /// All of a file `*.crt` whose bytes are certificates as text and nothing secret; it has the hash that `state` tells.
+    /// All of a file `*.crt` whose bytes are certificates as text and nothing secret; its hash is the one in `state`.
     pub text: Option<String>,
     /// Who needs it.
     pub owners: Vec<String>,
@@ -35,7 +35,7 @@ pub struct ManagedResource {
 /// The line behind which the facts begin.
 pub(crate) const END: &str = "managed-end\n";
 
-/// The largest certificate that is told; `prelude/managed.sh` knows the number too.
+/// The largest certificate that is reported, in bytes; `prelude/managed.sh` has the number too.
 const LONGEST_TEXT: usize = 16 * 1024;
 
 impl Managed {
@@ -111,7 +111,7 @@ impl ManagedResource {
     }
 }
 
-/// Whether a file is told word by word: a certificate by its name and by every byte of it, without a private key.
+/// Whether the content of a file is reported: a certificate by its name and by every byte of it, without a private key.
 pub(crate) fn is_certificate(name: &str, bytes: &[u8]) -> bool {
     let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
     let Some(text) = std::str::from_utf8(bytes).ok() else {

@@ -66,7 +66,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// The steps that need bytes, or the first of them whose bytes nobody here has, in a user's words.
+/// The steps that need bytes, or a message for the first of them whose bytes are not here.
 pub(super) fn lacking(task: &Task, list: &List, answer: &Answer) -> Result<Vec<usize>, String> {
     let wanting = |(number, line): (&usize, &Line)| {
         let step = list

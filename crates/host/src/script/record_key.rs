@@ -12,7 +12,7 @@ use crate::{
 pub struct RecordKey(pub(super) String);
 
 impl RecordKey {
-    /// A name as the machine tells it, when it can be one: it becomes a file name and a word of a script.
+    /// A name as the machine reports it, when it is valid: it becomes a file name and a word of a script.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() <= 200
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,6 +1,6 @@
 //! A machine in memory, without any process: for the tests of everything above.
 //!
-//! It is told the very words that a real machine is told, and answers as the script on a real one does. What it has
+//! It gets the same bytes as a real machine, and answers as the script on a real one does. What it has
 //! instead of files, units and packages can be looked at, and can be made to fail. It runs no shell: a
 //! [`crate::operation::Script`] is done when it was asked for, and done again when its check is another one.
 //!

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use crate::components::NodeContext;
 
 /// Who may ask a master: pods, and the cluster's machines, whose addresses pods have outside of their network. Machines in
-/// subnets of the master's own come as these subnets, so that one more of them is no change to its file.
+/// subnets of the master's own come as these subnets, so that one more of them does not change its file.
 pub(super) fn allowed(node_context: &NodeContext<'_>) -> String {
     let cluster = node_context.cluster;
     let own = own_subnets(node_context);

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::SystemTime};
 
 use super::world::World;
 
-/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is told as it then is.
+/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is reported as it then is.
 #[derive(Clone, Debug)]
 pub struct MachineFacts {
     sections: Vec<(String, String)>,
@@ -178,7 +178,7 @@ fn values(body: &str, hostname: &str, static_hostname: &str) -> String {
     told.collect()
 }
 
-/// Units that the machine has now are told as they are; of the others what the recorded facts say.
+/// Units that the machine has now are reported as they are; of the others what the recorded facts say.
 fn units(body: &str, world: &World) -> String {
     let told = body.split("\n\n").map(|block| {
         let name = block.lines().find_map(|line| line.strip_prefix("Id="));

@@ -213,7 +213,7 @@ impl SshConnection {
         self.activity().ended || self.fate.is_sealed() || self.handle.is_closed()
     }
 
-    /// Opens a channel. In a task of its own: an open channel that nobody waits for any more is
+    /// Opens a channel. In a task of its own: an open channel whose caller has gone is
     /// closed, not leaked.
     async fn open<F>(
         &self,

@@ -134,7 +134,7 @@ impl HostKey {
 
     /// The orders of algorithms to ask for, one handshake each until one fits: the kinds of key
     /// that are known come first, so that a machine's other key gives no false alarm. A
-    /// fingerprint does not tell its kind, so that each is asked for in turn.
+    /// fingerprint does not contain its algorithm, so that each is asked for in turn.
     pub(super) fn algorithms(&self, host: &str, port: u16) -> Vec<Vec<Algorithm>> {
         match self {
             Self::Pinned(pins) => {

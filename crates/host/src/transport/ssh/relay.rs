@@ -1,6 +1,6 @@
 //! A stream through a machine whose sshd forbids forwarding: a command there that carries it.
 //!
-//! The ban keeps users from using a machine as a way elsewhere; whoever may run commands as root on it needs none. What
+//! The ban keeps users from using a machine as a way elsewhere; a user who may run commands as root on it needs none. What
 //! goes through is encrypted from end to end by those who use the stream.
 
 use tokio::{

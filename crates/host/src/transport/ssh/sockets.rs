@@ -1,7 +1,7 @@
 //! No more connections at once than the process may have files open.
 //!
-//! A connection that nobody uses just now makes room for one that is wanted; its machine is connected again when
-//! somebody asks for it.
+//! An idle connection makes room for one that is wanted; its machine is connected again on the
+//! next use.
 
 use std::{
     io,
