@@ -19,7 +19,7 @@ use hatchery_spec::{
 
 use crate::{
     components::{etcd::Directories, load_balancer, runtime},
-    finding::{Finding, Severity},
+    finding::Finding,
     name_list::NameList,
     package::Release,
     preflight::Reply,
@@ -438,10 +438,7 @@ impl Comparison<'_> {
 
 fn refusal(code: &'static str, machines: Vec<String>, message: String, remedy: String) -> Finding {
     Finding {
-        severity: Severity::Error,
-        code,
         machines,
-        message,
-        remedy: Some(remedy),
+        ..Finding::error(code, message, remedy)
     }
 }

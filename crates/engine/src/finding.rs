@@ -29,6 +29,9 @@ impl Severity {
     }
 }
 
+/// The code of findings about packages, manifests and their versions.
+pub(crate) const PACKAGE: &str = "package";
+
 /// Something that the user should know before anything is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -46,6 +49,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// About packages, manifests and their versions.
+    pub(crate) fn package(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::error(PACKAGE, message, remedy)
+    }
+
     /// An error that is not about machines, or not yet.
     pub(crate) fn error(
         code: &'static str,

@@ -4,16 +4,9 @@ use std::{fmt, path::Path};
 
 use hatchery_host::archive;
 
-use crate::finding::{Finding, Severity};
-
-const CODE: &str = "package";
+use crate::finding::{Finding, PACKAGE, Severity};
 
 impl Finding {
-    /// About packages, manifests and their versions.
-    pub(crate) fn package(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::error(CODE, message, remedy)
-    }
-
     /// About an archive: `what` follows its name in the sentence.
     pub(super) fn in_archive(
         archive: &Path,
@@ -27,7 +20,7 @@ impl Finding {
     pub(super) fn unreadable_archive(error: &archive::Error) -> Self {
         Self {
             severity: Severity::Error,
-            code: CODE,
+            code: PACKAGE,
             machines: Vec::new(),
             message: error.to_string(),
             remedy: error.remedy().map(str::to_owned),

@@ -6,7 +6,7 @@ use hatchery_spec::{
 };
 
 use crate::{
-    finding::{Finding, Severity},
+    finding::Finding,
     observed::{ETCD, Observed},
 };
 
@@ -48,11 +48,8 @@ pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Op
         )
     };
     Some(Finding {
-        severity: Severity::Error,
-        code: "needed",
         machines: needed,
-        message: format!("cannot be left out: {why}"),
-        remedy: Some(remedy.to_owned()),
+        ..Finding::error("needed", format!("cannot be left out: {why}"), remedy)
     })
 }
 

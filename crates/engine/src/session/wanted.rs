@@ -204,16 +204,8 @@ pub(super) fn resolve(
         etcd: brought.etcd,
         coredns: brought.coredns,
     };
-    let check = versions.check(cluster);
-    match check {
-        Ok(()) => Ok(versions),
-        Err(mismatches) => {
-            let problems = mismatches.into_iter();
-            Err(problems
-                .map(|mismatch| Finding::package(mismatch.what, mismatch.remedy))
-                .collect())
-        }
-    }
+    versions.check(cluster)?;
+    Ok(versions)
 }
 
 /// All images, by the names that the cluster's runtime gives them.
