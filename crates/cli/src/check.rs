@@ -13,7 +13,7 @@ use hatchery_spec::{
 };
 use serde_json::json;
 
-use crate::{deploy_file, output::Output, template::number};
+use crate::{deploy_file, output::Output, refusal, template::number};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// Ask the machines too; nothing on them is changed
     #[arg(long)]
     hosts: bool,
-    /// How many machines are asked at the same time
+    /// Maximum number of machines asked concurrently
     #[arg(long, value_name = "N", default_value_t = 32, requires = "hosts", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     parallel: usize,
 }
@@ -42,17 +42,19 @@ pub(crate) async fn run(
         eprint!("{}", reading.diagnostics.render(output.colours()));
         if let Some(cluster) = &reading.cluster {
             output.print(&format!(
-                "{} is good: {}\n",
+                "{} is valid: {}\n",
                 file.display(),
                 summary(cluster)
             ));
         }
     }
     let outcome = match &reading.cluster {
-        Some(cluster) if arguments.hosts => Some((
-            cluster,
-            hosts::ask(cluster, home, arguments.parallel, output).await?,
-        )),
+        Some(cluster) if arguments.hosts => {
+            match hosts::ask(cluster, home, arguments.parallel, output).await? {
+                Ok(outcome) => Some((cluster, outcome)),
+                Err(refusal) => return Ok(refusal::show(&cluster.id, &refusal, output)),
+            }
+        }
         _ => None,
     };
     if output.json() {

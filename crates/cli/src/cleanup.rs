@@ -146,7 +146,7 @@ fn only(removal: Removal, host: &str) -> Result<Removal, Refused> {
         return Err(refused.remedy(format!("take it out first: delete --id {id} {}", node.name)));
     }
     let Some(node) = removal.cluster.leaving().iter().find(is_it) else {
-        let refused = Refused::new(format!("nothing of cluster {id} is known to be on {host}"));
+        let refused = Refused::new(format!("{host} is not known to belong to cluster {id}"));
         let left = removal.cluster.leaving().iter();
         let left: Vec<_> = left.map(|node| node.name.to_string()).collect();
         return Err(match left.as_slice() {

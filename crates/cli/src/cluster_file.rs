@@ -20,7 +20,7 @@ use crate::{
     refusal,
 };
 
-/// Which file.
+/// A deploy file that is named on the command line, or a cluster that is remembered.
 #[derive(clap::Args)]
 pub(crate) struct Given {
     /// The deploy file [default: ~/.hatchery/deploy.yaml, then ~/.eggo/deploy.yaml; as eggo the other way round]
@@ -116,7 +116,7 @@ impl Named {
             return Ok(read);
         };
         let Some((file, vars)) = remembered(stores(home)?.as_ref(), id).await? else {
-            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            let refused = Refused::new(format!("cluster {id} is unknown"));
             return Err(refused
                 .remedy("use the --home that it was made with, or name its deploy file with -f")
                 .into());
@@ -169,6 +169,7 @@ async fn remembered(
 /// The deploy file that is remembered of a cluster, to be changed by a command.
 pub(crate) struct Remembered {
     pub(crate) text: String,
+    /// With the machines that an earlier run took out of the file and did not clean.
     pub(crate) cluster: Cluster,
     place: String,
 }
@@ -177,7 +178,7 @@ impl Remembered {
     pub(crate) async fn read(home: Option<&Path>, id: &Name) -> Result<Self, Refused> {
         let stores = stores(home)?;
         let Some((file, vars)) = remembered(stores.as_ref(), id).await? else {
-            let refused = Refused::new(format!("nothing is known of a cluster {id}"));
+            let refused = Refused::new(format!("cluster {id} is unknown"));
             return Err(refused.remedy("use the --home that it was made with"));
         };
         if vars.is_some() {
@@ -188,10 +189,13 @@ impl Remembered {
         let reading = deploy_file::validate(&file, None, deploy_file::Use::Access).await;
         let Some(cluster) = reading.cluster else {
             let refused = Refused::new(format!(
-                "the deploy file that is remembered is not good any more: {place}"
+                "the remembered deploy file is no longer valid: {place}"
             ));
-            return Err(refused.remedy(format!("correct it: check -f {place} says what is wrong")));
+            return Err(refused.remedy(format!("correct it: check -f {place} shows what is wrong")));
         };
+        let session = open(home, id).await?;
+        let cluster = session.with_leaving(&cluster).await;
+        let cluster = cluster.map_err(|error| refusal::state(&error))?;
         Ok(Self {
             text: String::from_utf8_lossy(&file.bytes).into_owned(),
             cluster,
@@ -232,7 +236,8 @@ pub(crate) async fn open(named: Option<&Path>, id: &Name) -> Result<Session, Ref
     let stores = Arc::new(Home::new(home));
     let session = Session::open(stores, id, environment).await;
     let mut session = session.map_err(|error| refusal::state(&error))?;
-    session.base = std::env::current_dir()
-        .map_err(|error| Refused::new(format!("cannot tell where this command runs: {error}")))?;
+    session.base = std::env::current_dir().map_err(|error| {
+        Refused::new(format!("cannot determine the current directory: {error}"))
+    })?;
     Ok(session)
 }

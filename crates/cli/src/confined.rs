@@ -5,7 +5,7 @@ use std::{ffi::OsString, io::Write as _, path::Path, process::ExitCode};
 
 use hatchery_engine::confinement::{NOT_STARTED, become_confined};
 
-/// The first argument that asks for it. It is no command: nobody else has a use for it.
+/// The first argument that asks for it. It is not a documented command.
 pub(crate) const WORD: &str = "__confined";
 
 /// The program and its argument, if they are what this process was started for.

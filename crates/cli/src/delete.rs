@@ -15,8 +15,6 @@ use crate::{
     deploy::{self, Change, Settings},
     hooks, join,
     output::{Output, Refused},
-    refusal,
-    removal::Removal,
 };
 
 #[derive(clap::Args)]
@@ -49,32 +47,21 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let hooks = arguments.hooks.load(Operator::Delete, output)?;
     let remembered = Remembered::read(home, &arguments.id).await?;
-    // Also those that an earlier run did not get rid of.
-    let session = cluster_file::open(home, &arguments.id).await?;
-    let all = session.with_leaving(&remembered.cluster).await;
-    let all = all.map_err(|error| refusal::state(&error))?;
-    let names = names(&all, &arguments.machines)?;
+    let names = names(&remembered.cluster, &arguments.machines)?;
     let text = edit::remove(&remembered.text, &names).map_err(|error| join::refused(&error))?;
     let Some(file) = remembered.changed(&text, home, output).await else {
         return Ok(ExitCode::from(2));
     };
     let names: Vec<_> = names.into_iter().collect();
+    let settings = &arguments.settings;
     let change = Change {
-        command: "delete",
-        file: &file,
-        from: Some(&remembered.text),
-        saved: None,
-        removal: Removal::ASKED_FOR,
-        rollback: false,
-        settings: &arguments.settings,
         drain: Some(Drain {
             deadline: arguments.drain_timeout.get(),
             force: arguments.force,
             skip: arguments.skip_drain,
             is_silent: false,
         }),
-        hooks: &hooks,
-        named: Some(&names),
+        ..Change::from_edit("delete", &remembered, &file, &names, settings, &hooks)
     };
     change.apply(home, output).await
 }

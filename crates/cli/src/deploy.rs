@@ -25,7 +25,7 @@ use tokio::sync::watch;
 pub(crate) use self::ending::not_done;
 use crate::{
     cleanup,
-    cluster_file::{self, Given, GoodFile},
+    cluster_file::{self, Given, GoodFile, Remembered},
     hooks::{self, Ground, Hooks},
     interrupt::{self, INTERRUPTED, Interrupts},
     output::{Output, Refused},
@@ -121,7 +121,7 @@ pub(crate) async fn run(
 
 /// A file that a cluster is to follow, and how.
 pub(crate) struct Change<'a> {
-    /// The command, for whoever waits for the lock.
+    /// The command, shown to other runs that wait for the lock.
     pub(crate) command: &'static str,
     pub(crate) file: &'a GoodFile,
     /// The file that this one was made from: it has to be the remembered one still.
@@ -139,7 +139,30 @@ pub(crate) struct Change<'a> {
     pub(crate) named: Option<&'a [Name]>,
 }
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    /// What a command makes of the remembered file for the machines that it names. Nobody is asked about these again.
+    pub(crate) fn from_edit(
+        command: &'static str,
+        remembered: &'a Remembered,
+        file: &'a GoodFile,
+        machines: &'a [Name],
+        settings: &'a Settings,
+        hooks: &'a Hooks,
+    ) -> Self {
+        Self {
+            command,
+            file,
+            from: Some(&remembered.text),
+            saved: None,
+            removal: Removal::ASKED_FOR,
+            rollback: false,
+            settings,
+            drain: None,
+            hooks,
+            named: Some(machines),
+        }
+    }
+
     /// Brings the cluster to what the file says.
     pub(crate) async fn apply(
         &self,

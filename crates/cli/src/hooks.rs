@@ -98,7 +98,7 @@ impl Flags {
 }
 
 impl Hooks {
-    /// Runs those that come first. Gives the exit code when one of them failed: then nothing else is to be done.
+    /// Runs those that come first. Gives the exit code when one of them failed: nothing else is done then.
     pub(crate) async fn before(&self, ground: &Ground<'_>, output: &Output) -> Option<ExitCode> {
         let good = self.run(&self.before, Moment::Before, ground, output).await;
         if good {

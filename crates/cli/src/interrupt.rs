@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// What a shell expects of a program that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Requests to stop, from the terminal or from whoever ends services.
+/// Requests to stop, from the terminal or from a service manager.
 pub(crate) struct Interrupts {
     terminal: Signal,
     service: Signal,
@@ -35,7 +35,7 @@ impl Interrupts {
         }
     }
 
-    /// Waits for work that stops in a clean state when it is told to. The second Ctrl-C leaves at once.
+    /// Waits for work that stops in a clean state on request. The second Ctrl-C leaves at once.
     pub(crate) async fn stopping<T>(
         &mut self,
         stop: &watch::Sender<bool>,

@@ -20,8 +20,6 @@ use crate::{
     deploy::{Change, Settings},
     hooks,
     output::{Output, Refused},
-    refusal,
-    removal::Removal,
 };
 
 #[derive(clap::Args)]
@@ -68,37 +66,23 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let hooks = arguments.hooks.load(Operator::Join, output)?;
     let remembered = Remembered::read(home, &arguments.id).await?;
-    // Machines that have not quite left keep their names.
-    let session = cluster_file::open(home, &arguments.id).await?;
-    let all = session.with_leaving(&remembered.cluster).await;
-    let all = all.map_err(|error| refusal::state(&error))?;
-    let (text, addresses) = arguments.edited(&remembered.text, &all)?;
+    let (text, addresses) = arguments.edited(&remembered)?;
     let Some(file) = remembered.changed(&text, home, output).await else {
         return Ok(ExitCode::from(2));
     };
     let machines = file.cluster.machines().iter();
     let new = machines.filter(|machine| addresses.contains(&machine.address));
     let new: Vec<_> = new.map(|machine| machine.name.clone()).collect();
-    let change = Change {
-        command: "join",
-        file: &file,
-        from: Some(&remembered.text),
-        saved: None,
-        removal: Removal::ASKED_FOR,
-        rollback: false,
-        settings: &arguments.settings,
-        drain: None,
-        hooks: &hooks,
-        named: Some(&new),
-    };
+    let settings = &arguments.settings;
+    let change = Change::from_edit("join", &remembered, &file, &new, settings, &hooks);
     change.apply(home, output).await
 }
 
 impl Arguments {
     /// The remembered file with the machines that are to join, and their addresses.
-    fn edited(&self, text: &str, all: &Cluster) -> Result<(String, Vec<IpAddr>), Refused> {
+    fn edited(&self, remembered: &Remembered) -> Result<(String, Vec<IpAddr>), Refused> {
         if let Some(path) = &self.file {
-            return from_file(path, text);
+            return from_file(path, &remembered.text);
         }
         let roles: Vec<_> = self
             .role
@@ -106,8 +90,8 @@ impl Arguments {
             .unwrap_or("worker")
             .split(',')
             .collect();
-        let entries = self.entries(all, roles[0].trim())?;
-        let mut text = text.to_owned();
+        let entries = self.entries(&remembered.cluster, roles[0].trim())?;
+        let mut text = remembered.text.clone();
         for role in roles {
             text = match role.trim() {
                 "worker" => edit::add_workers(&text, &entries),
@@ -129,7 +113,7 @@ impl Arguments {
         Ok((text, self.addresses.clone()))
     }
 
-    /// A machine that the cluster has already keeps its name.
+    /// A machine that the cluster has already keeps its name, also when it has not quite left.
     fn entries(&self, all: &Cluster, role: &str) -> Result<Vec<Entry>, Refused> {
         if self.name.is_some() && self.addresses.len() > 1 {
             let refused = Refused::new("several machines cannot have one name");

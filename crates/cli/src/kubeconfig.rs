@@ -90,7 +90,7 @@ fn usual() -> Result<PathBuf, Refused> {
     }
 }
 
-/// The whole file or nothing of it; nobody else may read it.
+/// Writes the file atomically; only its owner may read it.
 fn merge(path: &Path, ours: &SecretString) -> anyhow::Result<()> {
     // A link stays one: what it leads to is written.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use crate::{cluster_file, output::Output, refusal, template::number};
 
-/// A machine, or the API, has so long to answer.
+/// The time that a machine, or the API, has to answer.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// So many clusters are looked at at the same time; each asks many machines.
+/// The maximum number of clusters examined concurrently; each asks many machines.
 const CLUSTERS: usize = 4;
 
 /// A cluster as it is shown.
@@ -59,7 +59,7 @@ async fn look(listed: Listed, home: Option<&Path>) -> Row {
             .ok_or("its deploy file is not remembered: it was never deployed")?;
         let cluster = file.cluster().ok_or_else(|| {
             let place = session.store().place(Key::DEPLOY_FILE);
-            format!("its deploy file is not good any more: check -f {place}")
+            format!("its deploy file is no longer valid: check -f {place}")
         })?;
         row.machines = cluster.machines().len();
         session.status(&cluster, DEADLINE).await

@@ -1,6 +1,6 @@
 //! The `hatchery` program: arguments in, calls, output and exit code out.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing touched), 3 done in part, 4 there is
+//! Exit codes: 0 done, 1 failed, 2 wrong input or a missing prerequisite (nothing changed), 3 partly done, 4 there is
 //! something to do (`plan --exit-code`), 130 interrupted.
 
 mod check;

@@ -82,7 +82,7 @@ impl Output {
         self.program
     }
 
-    /// Whether it was called by the name of the program that it takes over from, and is to have its options.
+    /// Whether it was called by the name of the program that it replaces, and has that program's options.
     pub(crate) fn is_eggo(&self) -> bool {
         self.program == "eggo"
     }
@@ -92,7 +92,7 @@ impl Output {
         self.format == Format::Json
     }
 
-    /// Prints a result. A reader that went away, such as `head`, is no error.
+    /// Prints a result. A reader that went away, such as `head`, is not an error.
     #[expect(clippy::unused_self, reason = "the one place for results")]
     pub(crate) fn print(&self, text: &str) {
         let mut stdout = io::stdout().lock();
@@ -125,7 +125,7 @@ impl Output {
         }
     }
 
-    /// Prints an error with what to do about it, and tells the exit code.
+    /// Prints an error with what to do about it, and returns the exit code.
     pub(crate) fn error(&self, error: &anyhow::Error) -> ExitCode {
         let (begin, end) = self.bold("31");
         eprintln!("{begin}error{end}: {error:#}");

@@ -127,7 +127,7 @@ fn document(planned: &Planned, diff: &Diff) -> serde_json::Value {
     })
 }
 
-/// For people: by machine, then by part, the whole in the last line.
+/// For people: by machine, then by part, with a summary in the last line.
 fn render(diff: &Diff, notes: &[String]) -> String {
     let mut text = String::new();
     for note in notes {

@@ -118,7 +118,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Nothing is drawn any more, and the terminal is as it was. Tells how long each phase took.
+    /// Ends drawing and restores the terminal. Returns how long each phase took.
     pub(crate) fn end(&self) -> Vec<Phase> {
         let live = self.live().take();
         drop(live);

@@ -1,12 +1,10 @@
-//! How it looks when something stands against a command.
+//! Prints why a command is refused.
 
 use std::process::ExitCode;
 
 use hatchery_engine::{
     authorities,
     finding::{Finding, Severity},
-    name_list::NameList,
-    reach,
     session::{Refusal, RefusalKind, RemovalError, RunError},
     state,
 };
@@ -34,14 +32,6 @@ pub(crate) fn authorities(error: &authorities::Error) -> Refused {
     }
 }
 
-/// All that is missing on this machine, in one refusal.
-pub(crate) fn reach(errors: &[reach::Error]) -> Refused {
-    let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    let mut remedies: Vec<_> = errors.iter().map(|error| error.problem.remedy()).collect();
-    remedies.dedup();
-    Refused::new(lines.join("\n       ")).remedy(remedies.join("\n  "))
-}
-
 /// What there is to say about machines, the worst first.
 pub(crate) fn findings(findings: &[Finding], output: &Output) {
     for finding in findings {
@@ -52,21 +42,14 @@ pub(crate) fn findings(findings: &[Finding], output: &Output) {
         };
         let (begin, end) = output.bold(colour);
         let (severity, code) = (finding.severity.as_str(), finding.code);
-        let machines = match finding.machines.as_slice() {
-            [] => String::new(),
-            machines => format!("{}: ", NameList(machines)),
-        };
-        eprintln!(
-            "{begin}{severity}[{code}]{end}: {machines}{}",
-            finding.message
-        );
+        eprintln!("{begin}{severity}[{code}]{end}: {finding}");
         if let Some(remedy) = &finding.remedy {
             eprintln!("  {remedy}");
         }
     }
 }
 
-/// Says why there is no plan; nothing was touched.
+/// Prints why there is no plan; nothing was changed.
 pub(crate) fn show(id: &Name, refusal: &Refusal, output: &Output) -> ExitCode {
     findings(&refusal.findings, output);
     match refusal.kind {

@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Ssh(Ssh),
     /// Run a command on a machine and end with its exit code
     Exec(Exec),
-    /// Let something happen to machines: power cuts, freezes, network trouble
+    /// Inject faults into machines: power cuts, freezes, network faults
     Fault(FaultArguments),
     /// Remove a sandbox; nothing of it is left
     Down(Down),
@@ -115,30 +115,30 @@ pub(crate) struct Machines {
 
 #[derive(Subcommand)]
 pub(crate) enum FaultCommand {
-    /// The power fails: everything ends at once, nothing is saved
+    /// Cut the power: all processes end at once, nothing is saved
     Stop(Machines),
-    /// The power is back; returns when the machines are ready
+    /// Restore the power; returns when the machines are ready
     Start(Machines),
-    /// They freeze
+    /// Freeze all processes of the machines
     Pause(Machines),
-    /// They go on after a freeze
+    /// Let frozen processes continue
     Resume(Machines),
-    /// The network cable is pulled
+    /// Unplug the network cable
     Cut(Machines),
-    /// The network cable is back
+    /// Plug the network cable in again
     Heal(Machines),
-    /// The network is slow in both directions
+    /// Slow the network down in both directions
     Slow {
         #[command(flatten)]
         machines: Machines,
-        /// At most so much in each direction, for example 1mbit [default: 1mbit without --delay]
+        /// Maximum rate in each direction, for example 1mbit [default: 1mbit without --delay]
         #[arg(long)]
         rate: Option<Rate>,
-        /// So much more for a round trip, for example 100ms; needs a kernel with netem
+        /// Additional round-trip delay, for example 100ms; needs a kernel with netem
         #[arg(long, value_parser = duration)]
         delay: Option<Duration>,
     },
-    /// The network is as fast as before
+    /// Restore the network's normal speed
     Normal(Machines),
 }
 
@@ -293,7 +293,7 @@ async fn list(output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The sandbox of a machine: the one named, or the one that the machine's name tells.
+/// The sandbox of a machine: the one named, or the one that the machine's name begins with.
 async fn find(name: Option<Name>, machine: &str, home: Option<&Path>) -> anyhow::Result<Lab> {
     let Some(name) = name.or_else(|| Name::from_machine(machine)) else {
         return Err(lab::Error::unknown_machine(machine).into());

@@ -44,7 +44,7 @@ pub(crate) struct SavedPlan {
     vars: Option<PathBuf>,
     /// What stood in them.
     file_hash: String,
-    /// Everything that machines and the API are to have, also what they have already.
+    /// The wanted state of all machines and of the API, also where it is reached already.
     plan_hash: String,
     parts: Vec<Part>,
     #[serde(skip)]
@@ -80,7 +80,7 @@ impl SavedPlan {
         })
     }
 
-    /// Reads one.
+    /// Reads the file that `plan --save` wrote.
     pub(crate) fn read(path: &Path) -> Result<Self, Refused> {
         let shown = path.display();
         let cannot = |reason: String| {
@@ -188,7 +188,7 @@ impl SavedPlan {
         differences.extend(less.map(|line| format!("no longer: {line}")));
         if differences.is_empty() && (&self.plan_hash, &self.parts) != (&now.plan_hash, &now.parts)
         {
-            differences.push("what machines are to have is not the same".to_owned());
+            differences.push("the wanted state of the machines has changed".to_owned());
         }
         differences
     }

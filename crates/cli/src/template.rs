@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context as _;
 use hatchery_spec::{
     template::{self, List, Machines, Options},
-    value::{Mismatch, Name, Secret, is_login, machine_address},
+    value::{Mismatch, Name, Secret, login, machine_address},
 };
 
 use crate::output::{Output, Refused};
@@ -62,11 +62,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 fn user(text: &str) -> Result<String, String> {
-    if is_login(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("it cannot be the name of a user".to_owned())
-    }
+    login(text).map_err(|wrong| words(&wrong))
 }
 
 fn words(wrong: &Mismatch) -> String {

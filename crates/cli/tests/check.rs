@@ -91,7 +91,7 @@ fn a_good_file_is_told_in_one_line() {
     let (stdout, stderr) = place.expect(0, "check -f deploy.yaml");
     assert_eq!(
         stdout,
-        "deploy.yaml is good: demo, Kubernetes 1.28 with containerd, \
+        "deploy.yaml is valid: demo, Kubernetes 1.28 with containerd, \
          2 machines (1 master, 2 workers, 1 etcd member), Services 10.32.0.0/16, pods 10.244.0.0/16\n"
     );
     assert_eq!(stderr, "");
@@ -144,7 +144,7 @@ fn warnings_do_not_fail() {
         );
     }
     let (stdout, stderr) = place.expect(0, "check -f deploy.yaml");
-    assert!(stdout.contains("is good"), "{stdout}");
+    assert!(stdout.contains("is valid"), "{stdout}");
     assert_eq!(stderr.lines().last(), Some("1 warning"), "{stderr}");
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
@@ -311,7 +311,7 @@ all:
     );
     let (stdout, stderr) = place.expect(0, "check -f hosts.yml --vars vars.yml");
     assert!(
-        stdout.starts_with("hosts.yml is good: spray, Kubernetes 1.28.3"),
+        stdout.starts_with("hosts.yml is valid: spray, Kubernetes 1.28.3"),
         "{stdout}{stderr}"
     );
     // A mistake in either file is told with that file's name.

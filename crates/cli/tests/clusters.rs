@@ -53,7 +53,7 @@ fn a_cluster_that_is_not_known_is_refused() {
         let (code, stdout, stderr) = run(home.path(), arguments);
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments}");
         assert!(
-            stderr.contains("nothing is known of a cluster lab") && stderr.contains("--home"),
+            stderr.contains("cluster lab is unknown") && stderr.contains("--home"),
             "{stderr}"
         );
     }

@@ -277,7 +277,7 @@ fn a_program_prints_and_does_nothing_else() {
             .unwrap();
         end_children(&place);
         let free = String::from_utf8(free.stdout).unwrap();
-        for deed in [
+        for action in [
             "tcp",
             "udp",
             "unix",
@@ -292,7 +292,7 @@ fn a_program_prints_and_does_nothing_else() {
             "remove",
             "environment",
         ] {
-            assert!(free.contains(&format!("{deed}: YES")), "{free}");
+            assert!(free.contains(&format!("{action}: YES")), "{free}");
         }
         let place = Place::new();
         let program = place.greedy("own/etcd", flags);

@@ -45,7 +45,7 @@ use self::{backoff::Pauses, discovery::Kinds, node::RecentNodes};
 /// The name under which the API server remembers what is ours.
 pub const FIELD_MANAGER: &str = "hatchery";
 
-/// Hears nothing. It is registered, unlike `Dispatch::none()`, under which a place in the code that is reached for the
+/// Ignores all events. It is registered, unlike `Dispatch::none()`, under which a place in the code that is reached for the
 /// first time would stay silent for ever.
 static NO_LOG: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 

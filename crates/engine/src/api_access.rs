@@ -17,10 +17,10 @@ use crate::{
 /// The machines of a cluster, by name. Nothing need be connected yet.
 pub type Machines = BTreeMap<Name, Arc<Machine>>;
 
-/// A master is asked so much later than the one before it, so that the first one answers where it can.
+/// The delay before the next master is asked, so that the first one answers where it can.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-/// An API server has so long to be ready.
+/// The time that an API server has to become ready.
 const READY: Duration = Duration::from_secs(120);
 
 /// A certificate for one session need not outlast the longest run.
@@ -29,9 +29,9 @@ const SESSION: time::Duration = time::Duration::hours(12);
 /// What is needed to reach the API through the masters' own SSH connections.
 #[derive(Clone, Copy)]
 pub struct ApiAccess<'a> {
-    /// Whose API.
+    /// The cluster whose API it is.
     pub cluster: &'a Cluster,
-    /// Its machines.
+    /// The machines of that cluster.
     pub machines: &'a Machines,
     /// How they answered: a silent master is tried last.
     pub observed: &'a Observed,
@@ -40,7 +40,7 @@ pub struct ApiAccess<'a> {
 }
 
 impl ApiAccess<'_> {
-    /// The API by way of the first master that leads there. `step` is told what is waited for.
+    /// The API by way of the first master that leads there. `step` is called with what is waited for.
     ///
     /// # Errors
     /// When it is reached through none, or not ready within two minutes.

@@ -41,7 +41,7 @@ impl Flags {
     }
 }
 
-/// A configuration file of JSON without what the user says on the command line: some programs refuse to be told twice.
+/// A configuration file of JSON without what the user sets on the command line: some programs refuse a setting that is in both.
 /// `called` gives what an argument is called in the file.
 pub(crate) fn without_said(
     mut settings: Map<String, Value>,

@@ -49,7 +49,7 @@ impl Authorities {
     /// # Errors
     /// Everything that is missing or damaged.
     pub async fn load(store: &dyn Store) -> Result<Option<Self>, Error> {
-        match Stage::of(store).await.context(StoreSnafu)? {
+        match Stage::read(store).await.context(StoreSnafu)? {
             Stage::Complete(_) => kept::read(store).await.map(Some),
             // They were put here by hand, perhaps from a backup: all of them or they are none.
             Stage::Unmarked if kept::any(store).await.context(StoreSnafu)? => {
@@ -71,7 +71,7 @@ impl Authorities {
         external: Option<&Path>,
         now: OffsetDateTime,
     ) -> Result<Self, Error> {
-        let stage = Stage::of(store).await.context(StoreSnafu)?;
+        let stage = Stage::read(store).await.context(StoreSnafu)?;
         if let Some(kept) = Self::load_agreeing(store, external).await? {
             if matches!(stage, Stage::Unmarked) {
                 stage.complete(store, lock).await.context(StoreSnafu)?;
@@ -107,7 +107,7 @@ impl Authorities {
         })
     }
 
-    /// Those of a cluster that has them, where the user's directory is not at odds with them.
+    /// Those of a cluster that has them, where the user's directory does not contradict them.
     async fn load_agreeing(
         store: &dyn Store,
         external: Option<&Path>,
@@ -153,7 +153,7 @@ pub enum Foreseen {
     Imagined(Authorities),
 }
 
-/// What stands against the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
+/// What is wrong with the authorities in the user's directory, by the rules of [`Authorities::load_or_create`]: for a
 /// new cluster whatever makes them unfit; for one that has its authorities, that these are others.
 pub async fn check_external(
     store: Option<&dyn Store>,

@@ -25,7 +25,7 @@ use snafu::Snafu;
 
 use crate::{api_access::Machines, components::hooks};
 
-/// One script may run for so long, as eggo's might.
+/// The timeout of one script, as eggo's.
 const LIMIT: Duration = Duration::from_secs(120);
 /// No script is bigger.
 const LARGEST: u64 = 1 << 20;
@@ -235,7 +235,7 @@ fn reason(error: &io::Error) -> String {
 pub enum Moment {
     /// Before the command's own work.
     Before,
-    /// After it.
+    /// After the command's own work.
     After,
 }
 
@@ -253,7 +253,7 @@ pub enum Operator {
 }
 
 impl CommandHook {
-    /// Runs the scripts on every machine of their role that is not left out, on so many at the same time, and gives what
+    /// Runs the scripts on every machine of their role that is not left out, on a limited number concurrently, and returns what
     /// failed where.
     pub async fn run(
         &self,

@@ -19,7 +19,7 @@ use hatchery_spec::{
 
 use crate::{
     components::{etcd::Directories, load_balancer, runtime},
-    finding::{Finding, Severity},
+    finding::Finding,
     name_list::NameList,
     package::Release,
     preflight::Reply,
@@ -217,7 +217,7 @@ impl Comparison<'_> {
         refusals
     }
 
-    /// The machines of a role are those that have it, once one of them has. `begun` tells whether a machine has.
+    /// The machines of a role are those that have it, once one of them has. `begun` says whether a machine has.
     fn role(&self, role: Role, begun: impl Fn(&Presence) -> bool) -> Vec<Finding> {
         let settled = self.formed || self.present.values().any(&begun);
         let (what, code) = match role {
@@ -261,7 +261,7 @@ impl Comparison<'_> {
         refusals
     }
 
-    /// The claim on a machine; and whether another claim has its name or its address, which is told by itself.
+    /// The claim on a machine; and whether another claim has its name or its address, which is a finding of its own.
     fn claim(&self, machine: &Machine) -> (Option<&Claim>, bool) {
         let claim = self.claims.iter().find(|claim| claim.is_on(machine));
         let mut others = self.claims.iter();
@@ -366,7 +366,7 @@ impl Comparison<'_> {
         refusal(
             "kubernetes-version",
             self.claims.iter().map(|claim| claim.name.clone()).collect(),
-            "run a version of Kubernetes that nobody remembers, and their API does not answer"
+            "run a version of Kubernetes that is not recorded, and their API does not answer"
                 .into(),
             format!(
                 "start a kube-apiserver there, so that it can be asked; or write kubernetes-version as it is into the deploy \
@@ -438,10 +438,7 @@ impl Comparison<'_> {
 
 fn refusal(code: &'static str, machines: Vec<String>, message: String, remedy: String) -> Finding {
     Finding {
-        severity: Severity::Error,
-        code,
         machines,
-        message,
-        remedy: Some(remedy),
+        ..Finding::error(code, message, remedy)
     }
 }

@@ -81,7 +81,7 @@ impl<'a> NodeContext<'a> {
             .map_or_else(|| format!("/usr/bin/{name}"), ToString::to_string)
     }
 
-    /// What tells whether these programs change, as far as it is known beforehand.
+    /// A value that changes when these programs change, as far as that is known beforehand.
     pub(crate) fn stamp(&self, programs: &[&str]) -> Option<String> {
         let paths: Vec<_> = programs.iter().map(|name| self.program(name)).collect();
         let (mut placed, mut packaged) = (String::new(), String::new());
@@ -98,7 +98,7 @@ impl<'a> NodeContext<'a> {
         }
         // Where it is no file of its own, any of the packages may bring it.
         let sums = if placed.is_empty() { packaged } else { placed };
-        (!sums.is_empty()).then(|| format!("{:.16}", Hash::of(sums.as_bytes()).as_str()))
+        (!sums.is_empty()).then(|| format!("{:.16}", Hash::digest(sums.as_bytes()).as_str()))
     }
 
     /// The user's own arguments for a component.
@@ -128,7 +128,7 @@ impl<'a> NodeContext<'a> {
 
     /// In what its pods run.
     pub(crate) fn runtime(&self) -> &'static dyn Runtime {
-        runtime::of(self.cluster)
+        runtime::for_cluster(self.cluster)
     }
 
     /// Whether the kubelet runs the runtime by itself.
@@ -145,7 +145,7 @@ impl<'a> NodeContext<'a> {
         self.runtime().endpoint(self.cluster)
     }
 
-    /// Lines of a service that is to be the last to be killed when memory is short.
+    /// Lines of a service that the kernel kills last when memory is short.
     pub(crate) fn protected(&self, score: i32) -> Vec<String> {
         if self.is_container() {
             return Vec::new();
@@ -153,7 +153,7 @@ impl<'a> NodeContext<'a> {
         vec![format!("OOMScoreAdjust={score}")]
     }
 
-    /// Whether systemd can prepare a service as root and run it as somebody else; older ones run everything as root.
+    /// Whether systemd can prepare a service as root and run it as another user; older ones run everything as root.
     pub(crate) fn can_drop_privileges(&self) -> bool {
         let systemd = self.facts.init.systemd.as_ref();
         let version = systemd.and_then(|systemd| systemd.version);

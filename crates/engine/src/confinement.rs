@@ -1,4 +1,4 @@
-//! Runs a program that nobody has vouched for, so that all it can do is print.
+//! Runs an untrusted program so that all it can do is print.
 //!
 //! Programs of an archive are asked for their version on the control machine, where the keys of every cluster lie.
 //! [`Launcher`] starts them through a process that first gives up everything ([`become_confined`]): it sees no file
@@ -105,7 +105,7 @@ fn read_at_most(stream: Option<impl io::Read>, limit: u64) -> Vec<u8> {
     bytes
 }
 
-/// The first bytes; what follows is read and dropped, since a program whose complaints nobody reads is ended for them.
+/// The first bytes; what follows is read and dropped, since a program whose output is not read would be killed by SIGPIPE.
 fn first_of(stream: Option<impl io::Read>, limit: u64) -> Vec<u8> {
     let Some(mut stream) = stream else {
         return Vec::new();
@@ -156,7 +156,7 @@ impl NotStarted {
     }
 }
 
-/// Gives up all that this process may do and becomes the program. Whoever gets an answer prints it to standard error
+/// Gives up all that this process may do and becomes the program. A caller that gets an answer prints it to standard error
 /// and ends with [`NOT_STARTED`]. To be called before the process has a second thread.
 pub fn become_confined(program: &Path, argument: &OsStr) -> NotStarted {
     match confine(program) {

@@ -34,7 +34,7 @@ use crate::{
 pub struct Change {
     /// Of which kind.
     pub kind: Kind,
-    /// To what.
+    /// What changes: a file, a unit, an object.
     pub what: String,
     /// More of it, or why.
     pub why: String,
@@ -62,7 +62,7 @@ pub enum Kind {
     New,
     /// Something that is there becomes another.
     Changed,
-    /// Something goes.
+    /// Something is removed.
     Gone,
 }
 
@@ -86,7 +86,7 @@ pub struct Part {
     pub title: String,
     /// What would change; nothing when all is as it should be.
     pub changes: Vec<Change>,
-    /// What cannot be told before something else has happened.
+    /// Changes that are known only after something else has happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<String>,
 }
@@ -105,25 +105,25 @@ pub struct Diff {
     pub parts: Vec<Part>,
 }
 
-/// Why nothing can be told.
+/// Why the changes cannot be listed.
 #[derive(Debug, Snafu)]
 pub enum Error {
     /// A machine gives no answer.
     #[snafu(transparent)]
     Machine {
-        /// Why.
+        /// The machine's error.
         source: machine::Error,
     },
     /// A task contradicts itself.
     #[snafu(transparent)]
     Task {
-        /// How.
+        /// What is wrong with the task.
         source: hatchery_host::task::Error,
     },
     /// A secret cannot be made.
     #[snafu(transparent)]
     Material {
-        /// Why.
+        /// The underlying error.
         source: material::Error,
     },
 }
@@ -153,12 +153,12 @@ impl Diff {
     }
 }
 
-/// The machines have so long for a look.
+/// The time that a machine has to answer.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// The API has so long to answer at all.
+/// The time that the API has to answer at all.
 const API: Duration = Duration::from_secs(10);
 
-/// Looks at every task of a plan, so many machines at the same time; the API is asked where the cluster has one.
+/// Compares every task of a plan, on a limited number of machines concurrently; the API is asked where the cluster has one.
 ///
 /// # Errors
 /// The first machine that gives no answer.
@@ -285,7 +285,7 @@ async fn look_at_machine(
     Ok(parts)
 }
 
-/// Adds to each file that changes, and is no secret, how its lines do.
+/// Adds to each file that changes, and is not a secret, how its lines do.
 async fn add_lines(
     machine: &Machine,
     resources: &[Resource],

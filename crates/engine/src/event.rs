@@ -1,4 +1,4 @@
-//! What is worth telling while a plan is carried out.
+//! Events of a plan that is executed.
 
 use serde::Serialize;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// It is known what is to be done.
+    /// The tasks are known.
     Begun {
-        /// So many tasks.
+        /// The number of tasks.
         tasks: usize,
         /// The machines that take part, in the cluster's order.
         machines: Vec<Share>,
@@ -24,7 +24,7 @@ pub enum Event {
     },
     /// A step of a task begins.
     Step {
-        /// Which task.
+        /// The task's index in the plan.
         task: usize,
         /// On which machine.
         machine: Option<String>,
@@ -33,7 +33,7 @@ pub enum Event {
     },
     /// A task is done.
     Finished {
-        /// Which.
+        /// The task's index in the plan.
         task: usize,
         /// In a user's words.
         title: String,
@@ -48,20 +48,20 @@ pub enum Event {
     },
     /// A task failed.
     Failed {
-        /// Which.
+        /// The task's index in the plan.
         task: usize,
         /// In a user's words.
         title: String,
         /// On which machine.
         machine: Option<String>,
-        /// Why.
+        /// What went wrong.
         reason: String,
         /// What to do.
         remedy: Option<String>,
     },
     /// A task is not begun, because another failed.
     Skipped {
-        /// Which.
+        /// The task's index in the plan.
         task: usize,
         /// In a user's words.
         title: String,
@@ -72,7 +72,7 @@ pub enum Event {
     },
     /// A task that only waited was given up, because the user wants to stop.
     Stopped {
-        /// Which.
+        /// The task's index in the plan.
         task: usize,
         /// In a user's words.
         title: String,

@@ -14,13 +14,13 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 
 use hatchery_host::content::Hash;
 
-use crate::package::Problem;
+use crate::finding::Finding;
 
 /// More than any manifest has.
 const LARGEST: usize = 8 << 20;
 /// So often a server may send us elsewhere.
 const REDIRECTS: usize = 5;
-/// One manifest has so long, wherever it comes from.
+/// The timeout for one manifest, wherever it comes from.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Fetches texts; servers are known by the system's certificates.
@@ -32,12 +32,12 @@ pub(crate) struct Fetcher {
 impl Fetcher {
     /// # Errors
     /// When the system has no certificates of authorities.
-    pub(crate) fn new() -> Result<Self, Problem> {
+    pub(crate) fn new() -> Result<Self, Finding> {
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(aws_lc_rs::default_provider())
             .map_err(|error| {
-                Problem::new(
-                    format!("this machine cannot know whom it fetches manifests from: {error}"),
+                Finding::package(
+                    format!("cannot load the certificate authorities to verify servers of manifests: {error}"),
                     "install the package ca-certificates here",
                 )
             })?;
@@ -52,30 +52,30 @@ impl Fetcher {
     ///
     /// # Errors
     /// What the server, the network or the text is not.
-    pub(crate) async fn text(&self, url: &str) -> Result<String, Problem> {
+    pub(crate) async fn text(&self, url: &str) -> Result<String, Finding> {
         let (url, checksum) = match url.split_once("#sha256=") {
             Some((url, checksum)) => (url, Some(checksum)),
             None => (url, None),
         };
         let text = self.fetched(url).await?;
-        let found = Hash::of(text.as_bytes());
+        let found = Hash::digest(text.as_bytes());
         match checksum.filter(|wanted| *wanted != found.as_str()) {
             None => Ok(text),
-            Some(wanted) => Err(Problem::new(
+            Some(wanted) => Err(Finding::package(
                 format!(
                     "{url} is not what it should be: its checksum is {}, not {wanted}",
                     found.as_str()
                 ),
-                "see who changed it, and correct the checksum in the deploy file if it is meant so",
+                "find out why it changed; correct the checksum in the deploy file if the change is intended",
             )),
         }
     }
 
-    async fn fetched(&self, url: &str) -> Result<String, Problem> {
+    async fn fetched(&self, url: &str) -> Result<String, Finding> {
         let fetched = tokio::time::timeout(self.deadline, self.follow(url)).await;
         let late = || format!("it took longer than {} s", self.deadline.as_secs());
         fetched.unwrap_or_else(|_| Err(late())).map_err(|reason| {
-            Problem::new(
+            Finding::package(
                 format!("cannot fetch {url}: {reason}"),
                 "correct the URL or make it reachable from here, or put the manifest into the archive's file/ directory and \
                  list it by its name there",
@@ -111,7 +111,7 @@ impl Fetcher {
                 false => last(error.as_ref()),
             })?;
             return String::from_utf8(body.to_bytes().into())
-                .map_err(|_| "it is no text in UTF-8".to_owned());
+                .map_err(|_| "it is not valid UTF-8".to_owned());
         }
         Err(format!("it was sent elsewhere more than {REDIRECTS} times"))
     }
@@ -142,7 +142,7 @@ fn elsewhere(from: &Uri, place: &str) -> Result<Uri, String> {
     }
 }
 
-/// The last reason tells most: the others only say which part had it.
+/// The last reason is the most specific: the others only say which part failed.
 fn last(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -224,10 +224,13 @@ mod tests {
             assert!(problem.message.contains(reason), "{path}: {problem}");
             assert!(problem.remedy.is_some());
         }
-        let sum = Hash::of(b"kind: A\n");
+        let sum = Hash::digest(b"kind: A\n");
         let known = format!("{server}/good#sha256={}", sum.as_str());
         assert_eq!(fetcher.text(&known).await.unwrap(), "kind: A\n");
-        let other = format!("{server}/good#sha256={}", Hash::of(b"kind: B\n").as_str());
+        let other = format!(
+            "{server}/good#sha256={}",
+            Hash::digest(b"kind: B\n").as_str()
+        );
         let problem = fetcher.text(&other).await.unwrap_err();
         assert!(problem.message.contains(sum.as_str()), "{problem}");
         let problem = fetcher.text("http://127.0.0.1:1/").await.unwrap_err();

@@ -1,8 +1,10 @@
 //! What there is to say before anything is changed, each thing once with all machines that it is true of.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use serde::Serialize;
+
+use crate::name_list::NameList;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -10,9 +12,9 @@ use serde::Serialize;
 pub enum Severity {
     /// A deployment would fail.
     Error,
-    /// It would be made, and somebody would regret it.
+    /// The deployment would succeed, and cause problems later.
     Warning,
-    /// Worth knowing, and dealt with.
+    /// Worth knowing; nothing has to be done about it.
     Note,
 }
 
@@ -26,6 +28,9 @@ impl Severity {
         }
     }
 }
+
+/// The code of findings about packages, manifests and their versions.
+pub(crate) const PACKAGE: &str = "package";
 
 /// Something that the user should know before anything is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +46,38 @@ pub struct Finding {
     /// What the user can do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+}
+
+impl Finding {
+    /// About packages, manifests and their versions.
+    pub(crate) fn package(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::error(PACKAGE, message, remedy)
+    }
+
+    /// An error that is not about machines, or not yet.
+    pub(crate) fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            machines: Vec::new(),
+            message: message.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+}
+
+/// The machines and the message.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.machines.is_empty() {
+            write!(f, "{}: ", NameList(&self.machines))?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// Findings as they are made.

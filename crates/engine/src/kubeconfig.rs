@@ -1,6 +1,6 @@
 //! The administrator's kubeconfig of a cluster, and its place in a file that holds others.
 //!
-//! Entries of ours bear an extension that says so, so that they can be told from entries that a user made under the
+//! Entries of ours have an extension that says so, to distinguish them from entries that a user made under the
 //! same name: those are never replaced.
 
 #[cfg(test)]
@@ -19,27 +19,27 @@ use crate::{authorities::Authorities, components::control_plane};
 /// The name of the extension on entries of ours.
 const MARK: &str = "hatchery";
 
-/// Why there is no kubeconfig.
+/// Why a kubeconfig cannot be made.
 #[derive(Debug, Snafu)]
 pub enum Error {
     /// The authority refuses.
     #[snafu(display("cannot issue the administrator's certificate: {source}"))]
     Issue {
-        /// Why.
+        /// The underlying error.
         source: hatchery_pki::Error,
     },
-    /// The file to merge into is no kubeconfig.
+    /// The file to merge into is not a kubeconfig.
     #[snafu(display("it is not a kubeconfig: {reason}"))]
     Unreadable {
-        /// Why.
+        /// What is wrong with it.
         reason: String,
     },
-    /// An entry of the same name is somebody else's.
+    /// An entry of the same name was not made by Hatchery.
     #[snafu(display("it has {list} with the name {name} that Hatchery did not write"))]
     Taken {
         /// Of which list.
         list: &'static str,
-        /// The name.
+        /// The name of the entry.
         name: String,
     },
 }
@@ -57,7 +57,7 @@ impl Error {
     }
 }
 
-/// Issues a kubeconfig for whoever may do everything.
+/// Issues a kubeconfig with administrator rights.
 ///
 /// # Errors
 /// When the authority refuses.

@@ -22,13 +22,13 @@ use crate::{
 /// What certificates are made with, and what is known of the machine.
 #[derive(Clone, Copy)]
 pub struct Material<'a> {
-    /// Who signs.
+    /// The authorities that sign certificates.
     pub authorities: &'a Authorities,
     /// The cluster's name, for kubeconfigs.
     pub cluster: &'a str,
     /// What the machine has of ours.
     pub managed: &'a Managed,
-    /// The time.
+    /// The current time, by which certificates are issued and renewed.
     pub now: OffsetDateTime,
 }
 
@@ -49,13 +49,13 @@ pub enum Error {
     Issue {
         /// For which file.
         path: MachinePath,
-        /// Why.
+        /// The underlying error.
         source: hatchery_pki::Error,
     },
     /// Cannot happen with modes of ours.
     #[snafu(transparent)]
     Value {
-        /// Which.
+        /// The value that is not accepted.
         source: ValueError,
     },
 }

@@ -1,4 +1,4 @@
-//! What came of a change: of each machine, node and addon, and of the whole.
+//! The outcome of a change: of each machine, node and addon, and overall.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::{
     run::{Executed, Failure},
 };
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Of the whole.
+    /// The overall outcome.
     pub state: State,
     /// Machines, nodes and addons on which something is not done.
     pub not_done: Vec<NotDone>,
@@ -28,7 +28,7 @@ pub struct Outcome {
     pub gone: Vec<Name>,
 }
 
-/// What came of the whole.
+/// The overall outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -36,7 +36,7 @@ pub enum State {
     Done,
     /// The cluster is up, and something is not done; or some machines of a cluster that goes are not clean.
     Partial,
-    /// There is no cluster.
+    /// There is no running cluster.
     Failed,
     /// The user wanted to stop.
     Stopped,
@@ -87,10 +87,24 @@ impl Outcome {
                 });
             }
         }
+        let failed = !executed.api;
+        Self::new(executed, not_done, failed)
+    }
+
+    /// Of a run that was to put all machines of a cluster back.
+    pub(crate) fn of_removal(executed: Executed) -> Self {
+        Self {
+            api: false,
+            ..Self::new(executed, Vec::new(), false)
+        }
+    }
+
+    /// `not_done` is what is known beside the failures; `failed` says that there is no cluster, unless the user stopped.
+    fn new(executed: Executed, mut not_done: Vec<NotDone>, failed: bool) -> Self {
         add_failures(executed.failures, &mut not_done);
         let state = if executed.left > 0 {
             State::Stopped
-        } else if !executed.api {
+        } else if failed {
             State::Failed
         } else if not_done.is_empty() {
             State::Done
@@ -107,29 +121,8 @@ impl Outcome {
         }
     }
 
-    /// Of a run that was to put all machines of a cluster back.
-    pub(crate) fn of_removal(executed: Executed) -> Self {
-        let mut not_done = Vec::new();
-        add_failures(executed.failures, &mut not_done);
-        let state = if executed.left > 0 {
-            State::Stopped
-        } else if not_done.is_empty() {
-            State::Done
-        } else {
-            State::Partial
-        };
-        Self {
-            state,
-            not_done,
-            changes: executed.changes,
-            left: executed.left,
-            api: false,
-            gone: executed.gone,
-        }
-    }
-
     /// Whether the whole control plane is what the run was to make of it. A master or member on which something is not done
-    /// may still run what it had before; a worker, or an addon, says nothing of that.
+    /// may still run what it had before; workers and addons do not count.
     pub(crate) fn has_control_plane(&self, cluster: &Cluster) -> bool {
         let mut not_done = self.not_done.iter();
         let is_needed = |one: &NotDone| {

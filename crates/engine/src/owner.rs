@@ -6,7 +6,8 @@ use std::fmt;
 
 use hatchery_host::path::Word;
 
-/// A part of what a machine is in the cluster. The words are those that machines remember: a renamed one would be nobody's.
+/// A part of what a machine is in the cluster. The words are in the records of machines:
+/// what belongs to a renamed one would have no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// Programs, packages, and what every machine of a cluster needs.
@@ -68,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// The same, as machines are told it.
+    /// The name that machines know it by.
     #[expect(
         clippy::expect_used,
         reason = "lower-case letters and dashes are a word"

@@ -50,10 +50,9 @@ pub use self::{
     choice::PackageKind,
     installation::{Hook, ImageArchive, Installation},
     manifest::Manifest,
-    problem::Problem,
     version::{Learned, Unknown, Versions},
 };
-use crate::{confinement::Launcher, name_list::NameList};
+use crate::{confinement::Launcher, finding::Finding, name_list::NameList};
 pub use hatchery_spec::value::Release;
 
 /// The archives of a cluster, by architecture; none for an installation from repositories only.
@@ -67,8 +66,8 @@ impl Bundles {
     /// is found out is kept in the directory `cache`.
     ///
     /// An archive for another architecture, or without anything that is listed, is refused. All problems of all
-    /// archives are told.
-    pub fn open(cluster: &Cluster, base: &Path, cache: &Path) -> Result<Self, Vec<Problem>> {
+    /// archives are returned.
+    pub fn open(cluster: &Cluster, base: &Path, cache: &Path) -> Result<Self, Vec<Finding>> {
         let mut paths: BTreeMap<PathBuf, BTreeSet<Arch>> = BTreeMap::new();
         for machine in cluster.machines() {
             if let Some(archive) = cluster.packages.archives.get(&machine.arch) {
@@ -95,7 +94,11 @@ impl Bundles {
                     bundles.extend(archs.iter().map(|arch| (*arch, Arc::clone(&bundle))));
                 }
                 Ok(Err(more)) => problems.extend(more),
-                Err(_) => problems.push(Problem::of(path, "could not be read", "report this")),
+                Err(_) => problems.push(Finding::in_archive(
+                    path,
+                    "could not be read",
+                    "report this",
+                )),
             }
         }
         if problems.is_empty() {
@@ -112,23 +115,23 @@ impl Bundles {
         node: &Machine,
         kind: PackageKind,
         roles: &BTreeSet<Role>,
-    ) -> Result<Installation, Vec<Problem>> {
+    ) -> Result<Installation, Vec<Finding>> {
         let bundle = self.bundles.get(&node.arch).map(Arc::as_ref);
         installation::gather(cluster, node, bundle, kind, roles)
     }
 
     /// What is applied to the cluster when it runs: the network plugin's manifest, addons, and what is listed.
-    pub fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
+    pub fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Finding>> {
         manifest::read(cluster, &self.masters_first(cluster))
     }
 
     /// The versions of what is listed from archives. Where neither a package's name nor the archive's `versions.yaml`
-    /// tells, the launcher runs programs for that; without a launcher none is run.
+    /// gives them, the launcher runs programs for that; without a launcher none is run.
     pub fn versions(
         &self,
         cluster: &Cluster,
         launcher: Option<&Launcher>,
-    ) -> Result<Learned, Vec<Problem>> {
+    ) -> Result<Learned, Vec<Finding>> {
         let bundles: Vec<_> = self
             .bundles
             .iter()
@@ -166,7 +169,7 @@ fn open(
     path: &Path,
     archs: &BTreeSet<Arch>,
     cache: &Path,
-) -> Result<Arc<Bundle>, Vec<Problem>> {
+) -> Result<Arc<Bundle>, Vec<Finding>> {
     let bundle = Bundle::open(path, cache).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     for arch in archs {
@@ -197,7 +200,7 @@ fn questions<'a>(
 ) -> Vec<(FoundFile<'a>, Question)> {
     let index = bundle.index();
     let listed = items.iter().filter_map(|item| {
-        let (sort, name) = Sort::of(item)?;
+        let (sort, name) = Sort::from_item(item)?;
         let question = match sort {
             Sort::Program | Sort::Either => Question::Processor,
             Sort::Image => Question::Images,
@@ -219,8 +222,11 @@ fn questions<'a>(
         .collect()
 }
 
-fn holds_nothing(bundle: &Bundle, items: &[&Item]) -> Option<Problem> {
-    let listed: Vec<_> = items.iter().filter_map(|item| Sort::of(item)).collect();
+fn holds_nothing(bundle: &Bundle, items: &[&Item]) -> Option<Finding> {
+    let listed: Vec<_> = items
+        .iter()
+        .filter_map(|item| Sort::from_item(item))
+        .collect();
     let is_there = |(sort, name): &(Sort, &str)| match sort {
         Sort::Package => !choice::candidates(bundle, name).is_empty(),
         sort => layout::find(bundle.index(), *sort, name).is_some(),
@@ -243,7 +249,7 @@ fn holds_nothing(bundle: &Bundle, items: &[&Item]) -> Option<Problem> {
     ))
 }
 
-fn is_for_another(bundle: &Bundle, arch: Arch, items: &[&Item]) -> Option<Problem> {
+fn is_for_another(bundle: &Bundle, arch: Arch, items: &[&Item]) -> Option<Finding> {
     let mut foreign: Vec<String> = Vec::new();
     let mut processors = BTreeSet::new();
     let mut add = |name: String, processor: Arch| {
@@ -252,7 +258,7 @@ fn is_for_another(bundle: &Bundle, arch: Arch, items: &[&Item]) -> Option<Proble
             foreign.push(name);
         }
     };
-    for (sort, name) in items.iter().filter_map(|item| Sort::of(item)) {
+    for (sort, name) in items.iter().filter_map(|item| Sort::from_item(item)) {
         if sort == Sort::Package {
             let files = choice::candidates(bundle, name);
             let processors: Vec<_> = files

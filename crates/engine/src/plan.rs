@@ -1,6 +1,6 @@
-//! What is to be done, in which order: a graph, not a list of barriers.
+//! The tasks of a change and their order: a graph, not a list of barriers.
 //!
-//! [`make`] is a pure function of what is wanted and what was observed, [`remove`] of the machines that are to be clean.
+//! [`make`] is a pure function of what is wanted and what was observed, [`remove`] of the machines that are cleaned.
 //! A task names what it needs; whatever needs nothing that is unfinished may run.
 
 mod control_plane;
@@ -43,7 +43,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// What is to be done.
+/// A graph of tasks, with what the user should know about it.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Tasks; each stands behind those it needs.
@@ -57,28 +57,28 @@ pub struct Plan {
 pub enum Work {
     /// Makes a machine so.
     Machine {
-        /// Which machine.
+        /// The machine that is changed.
         machine: Name,
         /// On whose behalf.
         owner: Owner,
-        /// How it is to be.
+        /// The wanted state.
         resources: Vec<Resource>,
     },
-    /// Puts back what a machine has of an earlier file and nobody wants any more.
+    /// Puts back what a machine has of an earlier file and no longer needs.
     Release {
-        /// Which machine.
+        /// The machine that it concerns.
         machine: Name,
         /// What is given up, and by whom.
         released: Vec<Released>,
     },
     /// Runs the user's scripts for a machine that is about to be put back.
     BeforeUndo {
-        /// Which machine.
+        /// The machine that it concerns.
         machine: Name,
     },
-    /// Puts a machine back as it was found. It is no longer the cluster's afterwards.
+    /// Puts a machine back as it was found. It no longer belongs to the cluster afterwards.
     Undo {
-        /// Which machine.
+        /// The machine that it concerns.
         machine: Name,
         /// Whether it leaves a cluster that stays.
         leaves: bool,
@@ -107,7 +107,7 @@ pub enum ApiWork {
     Ready,
     /// These objects are going to be applied by addons.
     ListAddons(Vec<api::ObjectRef>),
-    /// Objects are to be so.
+    /// Applies objects.
     Apply(Vec<Manifest>),
     /// Of what addons have ever applied only these objects are still wanted.
     PruneAddons(Vec<api::ObjectRef>),
@@ -131,29 +131,29 @@ pub enum ApiWork {
 pub struct Node {
     /// Its name, which is that of its machine.
     pub name: Name,
-    /// Labels that it is to have.
+    /// Labels that are set on it.
     pub labels: Vec<Label>,
-    /// Taints that it is to have.
+    /// Taints that are set on it.
     pub taints: Vec<Taint>,
 }
 
-/// Why there is no plan.
+/// Why a plan cannot be made.
 #[derive(Debug, Snafu)]
 pub enum Error {
-    /// A value of the deploy file cannot be told to a machine.
+    /// A value of the deploy file cannot be used on a machine.
     #[snafu(display("{machine}: {source}"))]
     Machine {
-        /// Which machine.
+        /// The machine that it concerns.
         machine: Name,
-        /// What cannot be told.
+        /// The value, and what is wrong with it.
         source: resource::Error,
     },
     /// A task of a machine contradicts itself.
     #[snafu(display("{machine}: {source}"))]
     Task {
-        /// Which machine.
+        /// The machine whose task it is.
         machine: Name,
-        /// How.
+        /// What is wrong with the task.
         source: hatchery_host::task::Error,
     },
     /// A manifest of Hatchery's own cannot be read, with what this cluster put into it.
@@ -188,7 +188,7 @@ impl Error {
 /// Makes a plan for the machines that answered. Certificates that end before `now` are of no use.
 ///
 /// # Errors
-/// When a value of the deploy file cannot be told to a machine, or a manifest of our own is broken.
+/// When a value of the deploy file cannot be used on a machine, or a manifest of our own is broken.
 pub fn make(wanted: &Wanted, observed: &Observed, now: OffsetDateTime) -> Result<Plan, Error> {
     let mut maker = Maker {
         wanted,
@@ -306,16 +306,19 @@ impl<'a> Maker<'a> {
         let up = Edges::on(lives, balancers).and(self.api_server());
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
-            let own = [self.of(Owner::Etcd, name), self.of(Owner::Master, name)];
+            let own = [
+                self.tasks_of(Owner::Etcd, name),
+                self.tasks_of(Owner::Master, name),
+            ];
             let own = Edges::on(lives, own.concat());
             let edges = Edges::needs(self.prepared(name)).and(own);
             self.add(node, Owner::Pods, &edges.needs, &[pods::resources])?;
             self.graph.last_comes_after(&edges.after);
-            let needs = self.of(Owner::Pods, name);
+            let needs = self.tasks_of(Owner::Pods, name);
             let parts = [network::resources, runtime::resources];
             self.add(node, Owner::Runtime, &needs, &parts)?;
             self.in_turn(name);
-            let edges = Edges::needs(self.of(Owner::Runtime, name)).and(up.clone());
+            let edges = Edges::needs(self.tasks_of(Owner::Runtime, name)).and(up.clone());
             let parts: [Component; 3] = if versions.has(Feature::KubeProxyNeedsNode) {
                 [authority, kubelet::resources, kube_proxy::resources]
             } else {
@@ -336,7 +339,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What the API is told, our own first.
+    /// The objects that are applied, our own first.
     fn objects(&mut self) -> Result<Vec<Addon>, Error> {
         let Wanted {
             cluster,
@@ -501,7 +504,7 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    fn of(&self, owner: Owner, machine: &Name) -> Vec<TaskId> {
+    fn tasks_of(&self, owner: Owner, machine: &Name) -> Vec<TaskId> {
         let found = self.graph.find(Part::Of(owner), machine);
         found.into_iter().collect()
     }
@@ -510,7 +513,7 @@ impl<'a> Maker<'a> {
         let nodes = self.present(|node| node.is(role));
         nodes
             .into_iter()
-            .flat_map(|node| self.of(owner, &node.name))
+            .flat_map(|node| self.tasks_of(owner, &node.name))
             .collect()
     }
 }

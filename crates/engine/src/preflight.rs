@@ -1,7 +1,7 @@
 //! Can a cluster be made of these machines? Asked before anything is changed.
 //!
 //! [`ask`] collects what the machines say, all at once; [`check_machines`] is pure and says what is wrong with that. A fact
-//! that a machine did not tell gives no finding.
+//! that a machine did not report gives no finding.
 
 mod ask;
 mod existing_runtime;

@@ -5,7 +5,6 @@
 
 mod credentials;
 mod environment;
-mod error;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +22,16 @@ use hatchery_spec::{
 };
 
 use self::credentials::Credentials;
-pub use self::{
-    environment::{Environment, NoHome, home_directory},
-    error::{Error, Problem},
+pub use self::environment::{Environment, NoHome, home_directory};
+use crate::{
+    api_access::Machines,
+    finding::{Finding, Findings},
+    state::Store,
+    traces,
 };
-use crate::{api_access::Machines, state::Store, traces};
+
+/// The code of all findings about logging in to machines.
+const ACCESS: &str = "access";
 
 /// Machines by name, held for `identity`, be they of one deploy file of a cluster or of several. Nothing is connected yet;
 /// host keys that are seen for the first time are recorded in the cluster's store.
@@ -40,7 +44,7 @@ pub fn machines<'a>(
     identity: &Identity,
     environment: &Environment,
     timeouts: &Timeouts,
-) -> Result<Machines, Vec<Error>> {
+) -> Result<Machines, Vec<Finding>> {
     let nodes: Vec<_> = nodes.into_iter().collect();
     let routes = routes(&nodes, store, environment)?;
     let bastions = Bastions::new();
@@ -61,10 +65,14 @@ pub fn routes(
     nodes: &[&Node],
     store: &dyn Store,
     environment: &Environment,
-) -> Result<Vec<(Target, Privilege)>, Vec<Error>> {
-    let mut errors = Errors::default();
-    let record = store.host_keys().map_err(|error| Problem::Store {
-        reason: error.to_string(),
+) -> Result<Vec<(Target, Privilege)>, Vec<Finding>> {
+    let mut findings = Findings::default();
+    let record = store.host_keys().map_err(|error| {
+        Finding::error(
+            ACCESS,
+            format!("cannot record host keys: {error}"),
+            "make it writable for this user, or choose another place with --home",
+        )
     });
     let files = Files {
         known: environment.known_hosts(),
@@ -73,18 +81,19 @@ pub fn routes(
     let mut credentials = Credentials::new(environment);
     let mut targets = Vec::new();
     for &node in nodes {
-        if let Err(problem) = &record {
-            errors.add(problem.clone(), node);
-        }
-        let mut problems = Vec::new();
+        let mut problems: Vec<_> = record.as_ref().err().cloned().into_iter().collect();
         targets.push(target(node, &files, &mut credentials, &mut problems));
         for problem in problems {
-            errors.add(problem, node);
+            findings.add(Finding {
+                machines: vec![node.name.to_string()],
+                ..problem
+            });
         }
     }
-    match errors.0.is_empty() {
+    let findings = findings.sorted();
+    match findings.is_empty() {
         true => Ok(targets),
-        false => Err(errors.0),
+        false => Err(findings),
     }
 }
 
@@ -100,7 +109,7 @@ fn target(
     node: &Node,
     files: &Files,
     credentials: &mut Credentials<'_>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Finding>,
 ) -> (Target, Privilege) {
     let access = &node.access;
     let (key, password) = (access.private_key.as_ref(), access.password.as_ref());
@@ -156,18 +165,22 @@ fn known(access: &Access, files: &Files) -> HostKey {
 }
 
 /// The pinned key, or else the known ones.
-fn trusted(pin: Option<&Pinned>, known: &HostKey, problems: &mut Vec<Problem>) -> HostKey {
+fn trusted(pin: Option<&Pinned>, known: &HostKey, problems: &mut Vec<Finding>) -> HostKey {
     let Some(key) = pin else {
         return known.clone();
     };
     let pin = key.to_string().parse();
-    let pin = pin.map_err(|error: InvalidPin| Problem::HostKey {
-        reason: error.to_string(),
+    let pin = pin.map_err(|error: InvalidPin| {
+        Finding::error(
+            ACCESS,
+            format!("the host-key cannot be used: {error}"),
+            "write the line of /etc/ssh/ssh_host_ed25519_key.pub, or the SHA256:… that 'ssh-keygen -lf' prints for it",
+        )
     });
     HostKey::Pinned(take(pin, problems).into_iter().collect())
 }
 
-fn take<T>(result: Result<T, Problem>, problems: &mut Vec<Problem>) -> Option<T> {
+fn take<T>(result: Result<T, Finding>, problems: &mut Vec<Finding>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         // The login's password is often sudo's too.
@@ -176,23 +189,6 @@ fn take<T>(result: Result<T, Problem>, problems: &mut Vec<Problem>) -> Option<T>
                 problems.push(problem);
             }
             None
-        }
-    }
-}
-
-/// Problems, each with all machines that have it.
-#[derive(Debug, Default)]
-struct Errors(Vec<Error>);
-
-impl Errors {
-    fn add(&mut self, problem: Problem, node: &Node) {
-        let name = node.name.to_string();
-        match self.0.iter_mut().find(|error| error.problem == problem) {
-            Some(error) => error.machines.push(name),
-            None => self.0.push(Error {
-                problem,
-                machines: vec![name],
-            }),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a machine is to have, before there are any secrets in it.
+//! The wanted state of a machine, before there are any secrets in it.
 //!
 //! A resource can be printed, compared and kept in a plan. Private keys and certificates are named, not held: they come
 //! from [`crate::authorities`] at the last moment, and a certificate that is still good stays as it is.
@@ -14,7 +14,7 @@ use hatchery_host::{
 use hatchery_pki::Request;
 use snafu::Snafu;
 
-/// One thing that a machine is to have.
+/// One thing that a machine should have.
 #[derive(Clone, Debug)]
 pub enum Resource {
     /// Without any secret.
@@ -32,7 +32,7 @@ pub enum Issuer {
     Cluster,
     /// That of aggregated API servers.
     FrontProxy,
-    /// etcd's.
+    /// The authority of etcd.
     Etcd,
 }
 
@@ -67,7 +67,7 @@ pub struct Kubeconfig {
 pub struct SecretFile {
     /// Where it lies.
     pub path: MachinePath,
-    /// Which.
+    /// The secret that is put there.
     pub what: Secret,
 }
 
@@ -246,7 +246,7 @@ impl Resources {
     }
 }
 
-/// A word that is known to be one.
+/// A text that is known to be a valid word.
 pub(crate) fn word(text: &str) -> Result<Word, Error> {
     Ok(Word::new(text)?)
 }

@@ -38,7 +38,7 @@ use crate::{
 /// All that is needed to execute a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    /// What for.
+    /// The cluster that the plan is for.
     pub(crate) cluster: &'a Cluster,
     /// All machines that the plan names.
     pub(crate) machines: &'a Machines,
@@ -48,7 +48,7 @@ pub(crate) struct Context<'a> {
     pub(crate) authorities: Option<&'a Authorities>,
     /// How it is done.
     pub(crate) settings: &'a Settings,
-    /// Is told what happens.
+    /// Receives the events of the run.
     pub(crate) emit: &'a (dyn Fn(Event) + Send + Sync),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Run<'a> {
     looks: Looks,
 }
 
-/// What came of a plan.
+/// The result of executing a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Executed {
     /// Tasks that failed or were not begun.
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
             parallel: settings.parallel,
             workers: settings
                 .max_unavailable
-                .of(self.context.cluster.workers().len()),
+                .for_workers(self.context.cluster.workers().len()),
         };
         let mut queue = Queue::new(plan, limits);
         self.begin(plan);

@@ -53,7 +53,7 @@ pub struct Session {
     identity: Identity,
 }
 
-/// An open cluster that nobody else changes meanwhile.
+/// An open cluster that is locked against other runs.
 #[derive(Debug)]
 pub struct Locked {
     session: Session,
@@ -101,7 +101,7 @@ impl Session {
     /// Keeps everybody else from changing the cluster, and looks again at what is remembered.
     ///
     /// # Errors
-    /// When somebody else works on it, or what is remembered cannot be read.
+    /// When another run has the lock, or what is remembered cannot be read.
     pub async fn lock(self, holder: Holder) -> Result<Locked, Error> {
         let now = holder.since;
         let lock = self.store.lock(holder).await?;
@@ -122,7 +122,7 @@ impl Session {
         })
     }
 
-    /// Its name.
+    /// The id of the cluster.
     pub fn id(&self) -> &Name {
         &self.id
     }
@@ -189,10 +189,7 @@ impl Session {
             ..Timeouts::default()
         };
         let machines = self.machines(cluster.machines(), &timeouts);
-        let machines = machines.map_err(|errors| {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            errors.join("; ")
-        })?;
+        let machines = machines.map_err(|refusal| refusal.to_string())?;
         Ok(status::look(cluster, &machines, authorities.as_ref(), deadline).await)
     }
 
@@ -204,15 +201,16 @@ impl Session {
         &self,
         nodes: impl IntoIterator<Item = &'a Machine>,
         timeouts: &Timeouts,
-    ) -> Result<Machines, Vec<reach::Error>> {
+    ) -> Result<Machines, Refusal> {
         let environment = &self.environment;
         reach::machines(nodes, self.store(), &self.identity, environment, timeouts)
+            .map_err(|findings| Refusal::new(RefusalKind::ControlMachine, findings))
     }
 
     /// Begins the log of a run.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the log cannot be written.
     pub fn begin_log(&self, now: OffsetDateTime) -> Result<RunLog, Error> {
         self.stores.begin_log(&self.id, now)
     }

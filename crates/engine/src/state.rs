@@ -54,9 +54,9 @@ pub struct Value {
 /// What has to be there for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Nothing.
+    /// The key has no value yet.
     Nothing,
-    /// This, unchanged.
+    /// The value still has this revision.
     Unchanged(Revision),
     /// Whatever it is.
     Anything,
@@ -73,14 +73,14 @@ pub trait Stores: fmt::Debug + Send + Sync {
     /// Begins the log of a run on a cluster, and removes those of runs long ago.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the store cannot be used.
     fn begin_log(&self, name: &Name, now: OffsetDateTime) -> Result<RunLog, Error>;
 }
 
 /// A cluster that is remembered.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its name.
+    /// The cluster's id.
     pub name: Name,
     /// What is known of it, or why that cannot be read.
     pub record: Result<Record, Error>,
@@ -133,6 +133,6 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// store that is not a directory keeps a copy of its own for whoever connects.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the store cannot be used.
     fn host_keys(&self) -> Result<PathBuf, Error>;
 }

@@ -9,7 +9,7 @@ use hatchery_spec::{
 use crate::versions::{Feature, Versions};
 
 /// The taints of a node. Masters keep pods away only where there are other workers.
-pub(crate) fn of(cluster: &Cluster, versions: &Versions, node: &Machine) -> Vec<Taint> {
+pub(crate) fn for_node(cluster: &Cluster, versions: &Versions, node: &Machine) -> Vec<Taint> {
     let mut taints = node.taints.clone();
     let others = cluster.workers().any(|worker| !worker.is(Role::Master));
     if node.is(Role::Master) && others {

@@ -1,6 +1,6 @@
 //! Text of systemd's unit files.
 
-/// A service.
+/// A systemd service, to be rendered as a unit file.
 #[derive(Clone, Debug)]
 pub(crate) struct Service<'a> {
     pub(crate) description: &'a str,

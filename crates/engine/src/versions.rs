@@ -8,22 +8,21 @@ use hatchery_spec::{
     value::Version,
     versions::{self as policy, Parts},
 };
-use snafu::Snafu;
 
 pub use hatchery_spec::versions::Feature;
 
-use crate::package::Release;
+use crate::{finding::Finding, package::Release};
 
 /// Versions, as far as they are known before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// Of Kubernetes.
+    /// The version of Kubernetes.
     pub kubernetes: Version,
-    /// Of containerd.
+    /// The version of containerd, where it is known.
     pub containerd: Option<Release>,
-    /// Of etcd.
+    /// The version of etcd, where it is known.
     pub etcd: Option<Release>,
-    /// Of CoreDNS.
+    /// The version of CoreDNS, where it is known.
     pub coredns: Option<Release>,
 }
 
@@ -37,7 +36,7 @@ impl Versions {
     ///
     /// # Errors
     /// All of them.
-    pub fn check(&self, cluster: &Cluster) -> Result<(), Vec<Mismatch>> {
+    pub fn check(&self, cluster: &Cluster) -> Result<(), Vec<Finding>> {
         let numbers = |release: Release| (release.major, release.minor);
         let parts = Parts {
             containerd: self.containerd.map(numbers),
@@ -46,29 +45,16 @@ impl Versions {
             ..Parts::from_cluster(cluster, self.kubernetes)
         };
         let conflicts = policy::conflicts(&parts).into_iter();
-        let mismatches: Vec<_> = conflicts
+        let findings: Vec<_> = conflicts
             .filter(|conflict| conflict.severity == Severity::Error)
-            .map(|conflict| Mismatch {
-                what: conflict.message,
-                remedy: conflict.remedy.to_owned(),
-            })
+            .map(|conflict| Finding::package(conflict.message, conflict.remedy))
             .collect();
-        if mismatches.is_empty() {
+        if findings.is_empty() {
             Ok(())
         } else {
-            Err(mismatches)
+            Err(findings)
         }
     }
-}
-
-/// Two versions that do not go together.
-#[derive(Clone, Debug, PartialEq, Eq, Snafu)]
-#[snafu(display("{what}"))]
-pub struct Mismatch {
-    /// What is wrong.
-    pub what: String,
-    /// What to do.
-    pub remedy: String,
 }
 
 #[cfg(test)]
@@ -96,8 +82,8 @@ mod tests {
         );
         let reading = read(Input::private("deploy.yaml", text.as_bytes()));
         let cluster = reading.cluster.unwrap();
-        let mismatches = with(minor).check(&cluster).err().unwrap_or_default();
-        mismatches.into_iter().map(|one| one.what).collect()
+        let findings = with(minor).check(&cluster).err().unwrap_or_default();
+        findings.into_iter().map(|one| one.message).collect()
     }
 
     #[test]
@@ -146,7 +132,7 @@ mod tests {
                     .map(|one| one.message.clone())
                     .collect();
                 let by_packages = with(minor).check(&cluster).err().unwrap_or_default();
-                let by_packages: Vec<_> = by_packages.into_iter().map(|one| one.what).collect();
+                let by_packages: Vec<_> = by_packages.into_iter().map(|one| one.message).collect();
                 assert_eq!(by_file, by_packages, "1.{minor} with {setting}");
                 if by_file.is_empty() {
                     good += 1;

@@ -13,7 +13,7 @@ use std::{
 
 use hatchery_engine::{
     confinement::Launcher,
-    package::{Bundles, Manifest, PackageKind, Problem},
+    package::{Bundles, Manifest, PackageKind},
     preflight, state,
 };
 use hatchery_host::{
@@ -140,7 +140,11 @@ fn described(bundles: &Bundles, cluster: &Cluster, kind: PackageKind) -> String 
             }
             Err(problems) => {
                 for problem in problems {
-                    let _ = writeln!(text, "  error: {}", without_path(&problem));
+                    let _ = writeln!(
+                        text,
+                        "  error: {}",
+                        without_paths(&problem.message, cluster)
+                    );
                 }
             }
         }
@@ -157,9 +161,11 @@ fn described(bundles: &Bundles, cluster: &Cluster, kind: PackageKind) -> String 
     text
 }
 
-fn without_path(problem: &Problem) -> String {
-    let path = problem.archive.as_ref().unwrap().display().to_string();
-    problem.message.replace(&path, "ARCHIVE")
+fn without_paths(message: &str, cluster: &Cluster) -> String {
+    let archives = cluster.packages.archives.values();
+    archives.fold(message.to_owned(), |text, archive| {
+        text.replace(&archive.path, "ARCHIVE")
+    })
 }
 
 /// The version of a package, as the fixtures were made.

@@ -83,7 +83,7 @@ pub struct Archive {
     spool: Arc<Spool>,
 }
 
-/// What tells that a file is still the one that was read.
+/// A value by which it is seen whether a file is still the one that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,
@@ -147,7 +147,7 @@ impl Archive {
     /// a consumer that got as many bytes as [`Kind::File`] promises got the right ones.
     ///
     /// A compressed archive is unpacked once for all who read it, up to the last file that one of them wants, into a
-    /// file without a name in `/var/tmp`. Where there is no room for that, everybody unpacks it for himself.
+    /// file without a name in `/var/tmp`. Where there is no room for that, each reader unpacks it for itself.
     pub fn read_selected(
         &self,
         wanted: &BTreeSet<String>,

@@ -18,8 +18,8 @@ use crate::archive::{Archive, Kind};
 pub struct Hash(String);
 
 impl Hash {
-    /// Of bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    /// The hash of these bytes.
+    pub fn digest(bytes: &[u8]) -> Self {
         Self(hex::encode(Sha256::digest(bytes)))
     }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Hash {
 #[snafu(display("not a SHA-256 sum of 64 lower-case hexadecimal digits"))]
 pub struct NotAHash;
 
-/// Bytes that a machine is to have. Equal hashes are equal contents.
+/// Bytes for a machine. Equal hashes are equal contents.
 #[derive(Clone)]
 pub struct Content {
     pub(crate) source: Source,
@@ -68,11 +68,11 @@ pub(crate) enum Source {
     Bytes(Arc<[u8]>),
     File(PathBuf, Identity),
     Archived(Arc<Archive>, String),
-    /// Nobody here has them.
+    /// The bytes are not on the control machine.
     Machine,
 }
 
-/// What tells whether a file is still the one that was read.
+/// A value by which it is seen whether a file is still the one that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     inode: (u64, u64),
@@ -90,7 +90,7 @@ impl Identity {
     }
 }
 
-/// A file on the control machine that is to be sent.
+/// A file on the control machine that can be sent.
 #[derive(Debug, Snafu)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
@@ -103,9 +103,9 @@ pub enum Error {
     /// An archive does not hold it.
     #[snafu(display("{} holds no file {name}", archive.display()))]
     NotArchived {
-        /// Which archive.
+        /// The archive that has to hold it.
         archive: PathBuf,
-        /// Which file.
+        /// The path in the archive.
         name: String,
     },
 }
@@ -116,7 +116,7 @@ impl Content {
         let bytes = bytes.into();
         Self {
             size: bytes.len() as u64,
-            hash: Hash::of(&bytes),
+            hash: Hash::digest(&bytes),
             source: Source::Bytes(bytes),
         }
     }
@@ -186,7 +186,7 @@ impl Content {
         self.size
     }
 
-    /// Their hash.
+    /// The SHA-256 sum of the contents.
     pub fn hash(&self) -> &Hash {
         &self.hash
     }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_read_only_as_it_is_written() {
-        let hash = Hash::of(b"x");
+        let hash = Hash::digest(b"x");
         assert_eq!(Hash::parse(hash.as_str()), Ok(hash.clone()));
         let upper = hash.as_str().to_uppercase();
         let long = format!("{}0", hash.as_str());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn known_content_shows_no_more_than_any_other() {
-        let (bytes, known) = (Content::bytes(*b"x"), Content::known(Hash::of(b"x"), 1));
+        let (bytes, known) = (Content::bytes(*b"x"), Content::known(Hash::digest(b"x"), 1));
         assert_eq!(format!("{bytes:?}"), format!("{known:?}"));
         assert!(known.is_only_there() && !bytes.is_only_there());
     }

@@ -5,7 +5,7 @@
 //!
 //! A machine's answer is hostile until read: any bytes give facts or an error. Text that comes
 //! out of it holds no control characters and is safe to print. A fact that the machine did not
-//! tell is `None` or not in the list; nothing is made up.
+//! report is `None` or not in the list; nothing is guessed.
 
 mod agents;
 mod answer;
@@ -67,7 +67,7 @@ pub(crate) const SCRIPT: &str = include_str!("facts/facts.sh");
 /// What is known of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The distribution.
+    /// The distribution, as `/etc/os-release` names it.
     pub os: Os,
     /// The processor's architecture.
     pub arch: Option<Arch>,
@@ -75,15 +75,15 @@ pub struct Facts {
     pub kernel: Option<String>,
     /// Whether the script ran as root; without, several facts are missing.
     pub root: Option<bool>,
-    /// What tells this machine from all others.
+    /// What identifies this machine.
     pub identity: Identity,
-    /// Host names.
+    /// Host names: the kernel's, and the configured one.
     pub names: Names,
     /// Whether the machine is a container or virtual.
     pub confinement: Confinement,
     /// What even root may not do here.
     pub capabilities: Option<Capabilities>,
-    /// Control groups.
+    /// Which version of control groups is mounted, with which controllers.
     pub cgroups: Option<Cgroups>,
     /// The first process.
     pub init: Init,
@@ -105,7 +105,7 @@ pub struct Facts {
     pub uptime_seconds: Option<u64>,
     /// Processors that are online.
     pub cpus: Option<u32>,
-    /// Memory.
+    /// Memory and swap.
     pub memory: Option<Memory>,
     /// Swap in use; empty when there is none.
     pub swap: Option<Vec<Swap>>,
@@ -124,9 +124,9 @@ pub struct Facts {
     pub interfaces: Option<Vec<Interface>>,
     /// Default routes of IPv4 and IPv6.
     pub default_routes: Option<Vec<DefaultRoute>>,
-    /// Ports that somebody listens on.
+    /// Ports that processes listen on.
     pub listeners: Option<Vec<Listener>>,
-    /// Name resolution.
+    /// The configuration of name resolution.
     pub resolver: Option<Resolver>,
     /// Those of [`Questions::runtimes`] that are installed.
     pub runtimes: Vec<Runtime>,

@@ -53,7 +53,7 @@ use crate::{
 const TASK: &str = "umask 077; s=/var/lib/hatchery/in; mkdir -p $s && d=$(mktemp -d $s/XXXXXX) && cd $d \
     && echo $$ $(cut -d\" \" -f22 /proc/$$/stat) >pid && tar -xpf - && [ -e end ] && exec sh ./run; rm -rf \"$d\"; exit 97";
 
-/// So many bytes of what a task's command complains of are told, the last of them.
+/// How many bytes of the end of a command's error output are shown.
 const COMPLAINT: usize = 4096;
 
 /// How long one step of the way back may take.
@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// Its name.
+    /// The machine's name in the deploy file.
     pub fn name(&self) -> &str {
         self.connector.name()
     }
@@ -176,7 +176,7 @@ impl Machine {
             .ok_or_else(|| self.garbled(&readable(&output)))
     }
 
-    /// Makes a task so. Bytes are sent only for what the machine turns out to lack. `watch` hears of each step.
+    /// Executes a task. Bytes are sent only for what the machine turns out to lack. `watch` is called for each step.
     pub async fn apply(
         &self,
         task: &Task,
@@ -237,7 +237,7 @@ impl Machine {
         self.put_back(&script, deadline).await
     }
 
-    /// Puts back what nobody needs any more once these owners have given it up.
+    /// Puts back what is no longer needed once these owners have given it up.
     pub async fn release(&self, released: &[Release], deadline: Duration) -> Result<Undone, Error> {
         let script = |setting: &Setting<'_>| script::release(setting, released, UNDO_STEP);
         self.put_back(&script, deadline).await
@@ -603,7 +603,7 @@ impl Machine {
         }
     }
 
-    /// A name that no other run on any machine bears.
+    /// A name that is unique among all runs.
     fn new_run(&self) -> Word {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();

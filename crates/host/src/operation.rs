@@ -1,6 +1,6 @@
 //! The closed list of what can be done to a machine.
 //!
-//! An operation is data: it says how a resource is to be, not what to do. Whether it is so already, how to
+//! An operation is data: it says what a resource should be, not what to do. Whether it is so already, how to
 //! make it so and how to put the original back is known to the machine's script (`script/prelude/`), so that
 //! looking, doing and undoing are one piece of code. Values are checked when they are made; past that they are
 //! known to be safe words for every tool on the machine.
@@ -21,7 +21,7 @@ use crate::{
     path::{MachinePath, Word},
 };
 
-/// How one resource of a machine is to be.
+/// The wanted state of one resource of a machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
@@ -149,7 +149,7 @@ impl Sysctl {
         Ok(Self { name, value })
     }
 
-    /// Its name.
+    /// The name of the kernel parameter, such as `net.ipv4.ip_forward`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -222,7 +222,7 @@ pub struct ImageStore {
 /// See [`Operation::Images`].
 #[derive(Clone, Debug)]
 pub struct Images {
-    /// Where to.
+    /// The runtime that they are loaded into.
     pub store: ImageStore,
     /// The archive, as `docker save` writes it.
     pub archive: Content,

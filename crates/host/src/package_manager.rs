@@ -34,7 +34,7 @@ pub(crate) struct Repositories {
     pub(crate) program: &'static str,
     /// Its functions in the machine's script.
     pub(crate) functions: &'static str,
-    /// Reads what its function `NAME_offered` prints about packages: each line that tells of one gives its name and a
+    /// Reads what its function `NAME_offered` prints about packages: each line about one gives its name and a
     /// version, the installed one first.
     pub(crate) read_offered: fn(&str) -> Vec<(String, String)>,
 }

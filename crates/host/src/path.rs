@@ -31,7 +31,7 @@ impl MachinePath {
         Ok(Self(path))
     }
 
-    /// As text.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -107,7 +107,7 @@ impl From<MachinePath> for String {
 #[serde(try_from = "String", into = "String")]
 pub struct Word(String);
 
-/// Why a word is not taken.
+/// Why a word is not valid.
 #[derive(Debug, PartialEq, Eq, Snafu)]
 #[snafu(display("{word:?} is not a word of at most 63 letters, digits, '-', '_' and '.'"))]
 pub struct WordError {
@@ -115,7 +115,7 @@ pub struct WordError {
 }
 
 impl Word {
-    /// Takes a word, or says why not.
+    /// Checks a word.
     pub fn new(word: impl Into<String>) -> Result<Self, WordError> {
         let word = word.into();
         let fits = !word.is_empty()
@@ -128,7 +128,7 @@ impl Word {
         Ok(Self(word))
     }
 
-    /// As text.
+    /// The word as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,7 +6,7 @@
 //! only when sudo asks; and because a question can be mistaken, the script begins only behind a
 //! *go* line that a wrapper waits for: whatever stands before it never reaches the script.
 //!
-//! What the login shell is told holds no character that shells disagree about inside single
+//! The command for the login shell holds no character that shells disagree about inside single
 //! quotes, so that csh and fish do as well as sh.
 
 use std::{
@@ -36,10 +36,10 @@ use crate::transport::{Connection, Error, Running};
 use conversation::Conversation;
 use wording::Wording;
 
-/// sudo is given so long to let us in.
+/// The time that sudo has to let us in.
 pub const PROMPT_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A login shell may print so much before the script begins.
+/// The maximum output of a login shell before the script begins, in bytes.
 const NOISE: usize = 64 * 1024;
 
 /// How the login user becomes root.
@@ -47,7 +47,7 @@ const NOISE: usize = 64 * 1024;
 pub enum Privilege {
     /// It is root.
     Root,
-    /// By sudo.
+    /// By sudo, for a login user that is not root.
     Sudo {
         /// For when sudo asks. Reaches the machine only as an answer.
         password: Option<SecretString>,

@@ -27,7 +27,7 @@ pub(crate) enum Line {
     Unsettled,
     /// Another run has the machine; this one waits.
     Waiting(String),
-    /// Another run has the machine and somebody listens to it.
+    /// Another run has the machine and its control process is connected.
     Busy(String),
     /// A run whose connection was gone was ended.
     Fenced(String),

@@ -389,7 +389,7 @@ pub(crate) fn undo(setting: &Setting<'_>, owners: &[Word], step_deadline: Durati
     text
 }
 
-/// The script by which owners give up single resources: each goes back to what it was unless somebody else needs it.
+/// The script by which owners give up single resources: each is restored unless another owner still needs it.
 pub(crate) fn release(
     setting: &Setting<'_>,
     released: &[Release],
@@ -404,7 +404,7 @@ pub(crate) fn release(
     text
 }
 
-/// The script that tells how a run ended.
+/// The script that reports how a run ended.
 pub(crate) fn outcome(setting: &Setting<'_>) -> String {
     let mut text = head(setting, "outcome", Duration::ZERO);
     text.push_str("outcome\n");
@@ -446,8 +446,8 @@ fn head(setting: &Setting<'_>, owner: &str, step_deadline: Duration) -> String {
     text
 }
 
-fn choice<'a>(wish: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
-    match wish {
+fn choice<'a>(wanted: Option<bool>, yes: &'a str, no: &'a str) -> &'a str {
+    match wanted {
         Some(true) => yes,
         Some(false) => no,
         None => "-",

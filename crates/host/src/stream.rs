@@ -42,22 +42,22 @@ pub enum Error {
     /// Only the machine has the bytes.
     #[snafu(display("what step {number} needs is only on the machine"))]
     OnlyThere {
-        /// Which step.
+        /// The number of the step.
         number: usize,
     },
     /// Something that was promised is not in the archive.
     #[snafu(display("{name} was not found in {}", path.display()))]
     Missing {
-        /// Which archive.
+        /// The path of the archive.
         path: PathBuf,
-        /// Which file.
+        /// The path in the archive.
         name: String,
     },
 }
 
 const PIECE: usize = 256 * 1024;
 
-/// A record of tar: readers take so much at once and would wait for it.
+/// A record of tar, in bytes: readers take one at once and would wait for it.
 const RECORD: u64 = 10_240;
 
 /// Files of an archive, each with the number of the step that needs it.
@@ -264,7 +264,7 @@ impl Stream<'_> {
     }
 }
 
-/// New files bear the time of their arrival.
+/// New files have the time of their arrival.
 fn now() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed();
     since.map_or(0, |since| since.as_secs())

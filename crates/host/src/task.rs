@@ -19,9 +19,9 @@ pub struct Task {
     owner: Word,
     operations: Vec<Operation>,
     /// How long one step may wait for others. A unit has to be up by then. A package manager and the import of images
-    /// take as long as they read or write something, and are ended when they do neither for so long.
+    /// take as long as they read or write something, and are ended when they do neither for this time.
     pub step_deadline: Duration,
-    /// How long the whole task may take, its bytes included. Follows what the task does.
+    /// The timeout of the whole task, including the transfer. Follows from its operations.
     pub deadline: Duration,
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let size = 2 << 30;
         let file = Operation::File(File {
             path: MachinePath::new("/opt/large").unwrap(),
-            content: Content::known(Hash::of(b""), size),
+            content: Content::known(Hash::digest(b""), size),
             access: Access::root(0o644).unwrap(),
         });
         // Two gibibytes over a line of a megabit or so.

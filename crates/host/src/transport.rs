@@ -70,7 +70,7 @@ pub trait Connection: Send + Sync {
 /// `output` and `errors` each hold what comes up to 256 KiB; what is more waits on the machine
 /// until it is read, and with it everything else on the same connection. Therefore both are to
 /// be read, at the same time or in turns. One that is dropped is read and thrown away. A
-/// command whose full stream nobody reads for long is given up as lost rather than stopping its
+/// command whose full stream is not read for long is given up as lost rather than stopping its
 /// neighbours.
 ///
 /// Dropping all of it closes the command's streams; it does not end the command.
@@ -127,7 +127,7 @@ impl Running {
 /// More than any honest machine answers to a question or a task.
 pub(crate) const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 
-/// So much of what a command complains of is kept, the last of it.
+/// How much of the end of a command's error output is kept, in bytes.
 const COMPLAINT_LIMIT: usize = 64 * 1024;
 
 /// Reads to the end. A stream that fails does so for a reason that the exit names.
@@ -158,7 +158,7 @@ pub(crate) async fn last_of(reader: &mut Reader, limit: usize) -> Vec<u8> {
 /// A command that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// How.
+    /// How the command ended.
     pub exit: Exit,
     /// All it printed.
     pub output: Vec<u8>,
@@ -169,7 +169,7 @@ pub struct Finished {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself.
+    /// It exited with this code.
     Code(u32),
     /// By a signal, named without `SIG`.
     Signal(String),
@@ -202,11 +202,11 @@ pub trait Connector: Send + Sync {
     /// The machine's name, for messages.
     fn name(&self) -> &str;
 
-    /// Connects.
+    /// Opens a connection, or fails after the transport's own timeouts.
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn Connection>, Error>>;
 }
 
-/// So much of a stream is held for a reader that is late.
+/// How much of a stream is buffered for a slow reader, in bytes.
 const BUFFER: usize = 256 * 1024;
 
 /// Both directions of one thing, made of one for each.

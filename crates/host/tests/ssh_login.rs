@@ -258,7 +258,7 @@ async fn ports_and_addresses(lab: &TestLab, machine: &Machine) {
     };
     assert!(matches!(reason(nowhere).await, Unreachable::Name(_)));
     for (says, expected) in [
-        ("hello\r\n", "before it says a word"),
+        ("hello\r\n", "before it sends anything"),
         ("", "did not answer"),
     ] {
         let port = something_else(says).await;

@@ -1,4 +1,4 @@
-//! The contents of a leaf certificate that is to be issued.
+//! The contents of a leaf certificate to be issued.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -87,7 +87,7 @@ impl Request {
         self
     }
 
-    /// Adds addresses.
+    /// Adds IP addresses to the subject alternative names.
     #[must_use]
     pub fn with_ips<A: Into<IpAddr>>(mut self, ips: impl IntoIterator<Item = A>) -> Self {
         self.ips.extend(ips.into_iter().map(Into::into));

@@ -59,7 +59,7 @@ pub use error::Error;
 /// Hatchery supports, tests show that they hold there too.
 const SET: &str = "HATCHERY_API_SERVER_SET";
 
-/// How often a start is repeated because somebody else took a port in the meantime.
+/// How often a start is repeated because another process took a port in the meantime.
 const ATTEMPTS: usize = 5;
 
 /// What both programs write when that has happened.
@@ -101,7 +101,7 @@ static FIXTURES: OnceCell<Fixtures> = OnceCell::const_new();
 static SHARED: OnceCell<ApiServer> = OnceCell::const_new();
 
 impl ApiServer {
-    /// The one server of this process, started by whoever asks first. It ends with the process.
+    /// The one server of this process, started at first use. It ends with the process.
     ///
     /// # Errors
     /// When it cannot be started; the next caller tries again.
@@ -182,7 +182,7 @@ impl ApiServer {
         })
     }
 
-    /// Makes a namespace that nobody else uses and returns its name, which begins with `prefix`.
+    /// Makes a unique namespace and returns its name, which begins with `prefix`.
     ///
     /// # Errors
     /// When the server refuses it, for example because `prefix` cannot begin a name.
@@ -232,7 +232,7 @@ fn private_directory(parent: &Path) -> Result<TempDir, Error> {
         .context(DirectorySnafu { parent })
 }
 
-/// Three ports that nobody listens on. All are held until the last is found, so that they differ.
+/// Three free ports. All are held until the last is found, so that they differ.
 fn free_ports() -> io::Result<Ports> {
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let (etcd, etcd_peer, apiserver) = (listen()?, listen()?, listen()?);

@@ -81,7 +81,7 @@ pub(crate) struct Booting<'a> {
     pub(crate) access: &'a Access,
     pub(crate) known_hosts: &'a KnownHosts,
     pub(crate) within: Duration,
-    /// Made just now: nobody but us can have broken a unit on it.
+    /// Made just now: no unit on it can have been broken by others.
     pub(crate) fresh: bool,
 }
 
@@ -176,7 +176,7 @@ impl Booting<'_> {
         })
     }
 
-    /// The machine was made with a key that is lost since: whoever controls Docker may give
+    /// The machine was made with a key that is lost since: a user who controls Docker may give
     /// it another. When it does not work, the next look says so.
     async fn install_access(&self, container: &str) {
         let input = format!("{}\n{}\n", self.access.public_key, self.access.password);

@@ -1,4 +1,4 @@
-//! Capabilities for a container that is to be a machine: all that this machine has itself.
+//! Capabilities for the container of a machine: all that this machine has itself.
 //!
 //! `--privileged` asks for every capability and fails where the outer machine lacks one, so
 //! they are named one by one.

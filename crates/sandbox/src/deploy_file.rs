@@ -29,7 +29,7 @@ pub enum Error {
 /// Which machines get which role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Layout {
-    /// The first so many machines are masters, and workers too.
+    /// The number of masters, which are workers too: the first machines.
     pub masters: usize,
     /// Whether the last machine is a load balancer and nothing else.
     pub loadbalance: bool,
@@ -45,7 +45,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// Whether so many machines can have these roles.
+    /// Whether this number of machines can have these roles.
     pub(crate) fn check(self, machines: usize) -> Result<(), Error> {
         let Self {
             masters,

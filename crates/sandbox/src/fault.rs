@@ -21,7 +21,7 @@ pub enum Fault {
     Stop,
     /// The power is back; returns when the machine is ready.
     Start,
-    /// It freezes.
+    /// All its processes are frozen.
     Pause,
     /// It goes on after a freeze.
     Resume,
@@ -29,9 +29,9 @@ pub enum Fault {
     Cut,
     /// The cable is back.
     Heal,
-    /// The network is slow in both directions. Ended by a start too.
+    /// Slow the network down in both directions. Ended by a start too.
     Slow(Slowness),
-    /// The network is as fast as before.
+    /// Restore the network's normal speed.
     Normal,
 }
 

@@ -113,7 +113,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock, telling the user when somebody else holds it.
+    /// Waits for the lock, with a message to the user when another process holds it.
     pub(crate) async fn exclusive(
         path: &Path,
         held_by: &str,
@@ -142,7 +142,7 @@ impl Lock {
         Ok(Self { file, path })
     }
 
-    /// The lock, or `None` when somebody else holds it.
+    /// The lock, or `None` when another process holds it.
     pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
         let file = open_lock(path)?;
         let path = path.to_owned();

@@ -53,7 +53,7 @@ fn lock_path() -> Result<PathBuf, Error> {
     Ok(files::cache_dir()?.join("locks/sandbox-images"))
 }
 
-/// Images that nobody removes while this is held.
+/// Images that are not removed while this is held.
 #[derive(Debug)]
 pub struct Images {
     _held: files::Lock,

@@ -17,11 +17,11 @@ use crate::{
 pub enum State {
     /// Created, never started: a run that was killed left it, the next one goes on.
     Unfinished,
-    /// Running.
+    /// The machine is up.
     Running,
     /// Frozen by a fault.
     Paused,
-    /// Off.
+    /// The machine is switched off.
     Stopped,
 }
 
@@ -49,11 +49,11 @@ impl State {
 /// One container of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Docker's id.
+    /// The id of the container.
     pub id: String,
-    /// The sandbox.
+    /// The sandbox that it belongs to.
     pub sandbox: String,
-    /// Host name.
+    /// The machine's host name.
     pub machine: String,
     /// What it is for.
     pub role: Role,
@@ -70,11 +70,11 @@ pub struct Container {
 /// The network of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Docker's id.
+    /// The id of the network.
     pub id: String,
-    /// The sandbox.
+    /// The sandbox that it belongs to.
     pub sandbox: String,
-    /// Its addresses.
+    /// The subnet of its addresses.
     pub subnet: Option<Subnet>,
     settings: Option<Settings>,
     test: Option<String>,

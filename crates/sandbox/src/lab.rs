@@ -32,7 +32,7 @@ pub struct Lab {
     pub name: Name,
     /// What its machines have in common.
     pub settings: Settings,
-    /// Its network.
+    /// The subnet of its network.
     pub subnet: Subnet,
     /// Its machines in order, without the bastion.
     pub machines: Vec<Machine>,
@@ -46,7 +46,7 @@ pub struct Lab {
 pub struct Machine {
     /// Its host name.
     pub name: String,
-    /// Its address.
+    /// Its address in the sandbox's network.
     pub address: Ipv4Addr,
     /// What it was doing when the sandbox was opened.
     pub state: State,
@@ -80,12 +80,12 @@ impl Deref for Machine {
 /// One sandbox in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Its name.
+    /// The sandbox's name.
     pub name: String,
-    /// What its machines have in common; `None` when only a rest of it is there.
+    /// What its machines have in common; `None` when the sandbox is incomplete.
     #[serde(flatten)]
     pub settings: Option<Settings>,
-    /// Its network.
+    /// The subnet of its network, in CIDR notation.
     pub network: Option<String>,
     /// Its machines, the bastion among them.
     pub machines: Vec<MachineSummary>,
@@ -96,7 +96,7 @@ pub struct Summary {
 pub struct MachineSummary {
     /// Its host name.
     pub name: String,
-    /// Its address.
+    /// Its address in the sandbox's network.
     pub address: Ipv4Addr,
     /// What it is doing.
     pub state: State,

@@ -142,7 +142,7 @@ impl ContainerSpec {
     }
 
     /// The files its first boot finds, as a tar stream for `docker cp - CONTAINER:/`. Nothing
-    /// for outside, which is no machine.
+    /// for outside, which is not a machine.
     pub(crate) fn boot_files(&self, access: &Access) -> io::Result<Option<Vec<u8>>> {
         if self.role == Role::Outside {
             return Ok(None);

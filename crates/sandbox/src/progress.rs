@@ -13,7 +13,7 @@ pub enum Event {
     Ready {
         /// The machine's name.
         machine: String,
-        /// Its address.
+        /// The machine's address.
         address: Ipv4Addr,
         /// The time since the call began.
         after: Duration,
@@ -52,7 +52,7 @@ impl Progress {
         Self::new(|event| eprintln!("{event}"))
     }
 
-    /// Keeps nothing.
+    /// Progress that nobody sees.
     pub fn silent() -> Self {
         Self::new(|_| ())
     }

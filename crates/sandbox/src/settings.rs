@@ -20,7 +20,7 @@ const USER: &str = "hatchery.user";
 const SUDO: &str = "hatchery.sudo";
 const BASTION: &str = "hatchery.bastion";
 
-/// Docker labels.
+/// Labels of Docker objects, by key.
 pub type Labels = BTreeMap<String, String>;
 
 /// The word is not a valid value of the setting.
@@ -119,7 +119,7 @@ pub enum Error {
 /// What all machines of a sandbox have in common; fixed when it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
-    /// The distribution.
+    /// The distribution of the machines.
     pub system: System,
     /// The login user.
     pub user: String,
@@ -143,7 +143,7 @@ impl Default for Settings {
 /// Requested settings. What is `None` keeps its value in an existing sandbox, and has its default in a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedSettings {
-    /// The distribution.
+    /// The distribution of the machines.
     pub system: Option<System>,
     /// The login user.
     pub user: Option<String>,

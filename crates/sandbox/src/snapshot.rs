@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{docker, lab::Machine};
 
 const WALK: &str = include_str!("snapshot/walk.sh");
-/// So many differences are shown; more would hide them.
+/// The maximum number of differences shown.
 const SHOWN: usize = 100;
 
 /// What a machine was like at one moment: each thing by its section and name.

@@ -110,7 +110,7 @@ impl Directory {
     }
 }
 
-/// 80 bits, in letters that nobody confuses and no shell or file format minds.
+/// 80 bits, in letters that are not confused with others and need no quoting in shells and file formats.
 fn random_password() -> io::Result<String> {
     use io::Read as _;
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -150,7 +150,7 @@ pub(crate) fn render_config(
     text
 }
 
-/// A path as ssh_config wants it: `%` begins a token there, and blanks need quotes.
+/// A path as ssh_config requires it: `%` begins a token there, and blanks need quotes.
 fn config_path(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('%', "%%"))
 }

@@ -40,7 +40,7 @@ impl Subnet {
         self.host(2)
     }
 
-    /// The bastion.
+    /// The address of the bastion.
     pub(crate) fn bastion(self) -> Ipv4Addr {
         self.host(10)
     }

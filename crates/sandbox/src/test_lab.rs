@@ -110,7 +110,7 @@ impl TestLab {
         Reservation::new(options).await?.up().await
     }
 
-    /// Makes it again, with other wishes.
+    /// Brings it up again with changed options.
     pub async fn up_again(&mut self, change: impl FnOnce(&mut Options)) -> Result<(), Error> {
         change(&mut self.reservation.options);
         self.lab = lab::up(&self.reservation.options, self.reservation.home()).await?;

@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// What is to be there at the end; every check that needs no change is behind us.
+/// The wanted state; every check that needs no change is behind us.
 pub(crate) struct Goal {
     pub(crate) settings: Settings,
     pub(crate) machines: usize,

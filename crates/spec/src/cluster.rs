@@ -1,4 +1,4 @@
-//! The one value that every dialect becomes. Whoever holds one need not check it again.
+//! The one value that every dialect becomes. It is valid: nothing in it has to be checked again.
 
 mod components;
 mod machine;
@@ -122,19 +122,19 @@ impl Cluster {
         &self.machines
     }
 
-    /// Adds machines that are to be removed from the cluster.
+    /// Adds machines that leave the cluster.
     #[must_use]
     pub fn with_leaving(mut self, machines: impl IntoIterator<Item = Machine>) -> Self {
         self.leaving.extend(machines);
         self
     }
 
-    /// Machines that are to be removed from the cluster.
+    /// Machines that leave the cluster.
     pub fn leaving(&self) -> &[Machine] {
         &self.leaving
     }
 
-    /// The machines of the cluster, then those that are to be removed.
+    /// The machines of the cluster, then those that leave it.
     pub fn all_machines(&self) -> impl Iterator<Item = &Machine> {
         self.machines.iter().chain(&self.leaving)
     }

@@ -174,7 +174,7 @@ fn preserving_bom(
     }
 }
 
-/// Edited text that is not YAML is our failure, not the user's: the tree is parsed first to tell the two apart.
+/// Edited text that is not YAML is our failure, not the user's: the tree is parsed first to distinguish the two.
 fn parse_edited(text: &str) -> Result<Cluster, Error> {
     parse_tree(text)?;
     parse_cluster(text)

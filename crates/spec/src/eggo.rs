@@ -54,8 +54,8 @@ pub(crate) fn read(root: &Node, input: Input<'_>, diagnostics: &mut Diagnostics)
     draft
 }
 
-/// What a section is about that is no setting of a component. Networks are compared with machines' addresses, and a key
-/// that nobody knows may be meant for either, so both count as needed.
+/// What a section is about that is not a setting of a component. Networks are compared with machines' addresses, and a key
+/// that is unknown may be meant for either, so both count as needed.
 fn topic(key: &str) -> Topic {
     match key {
         "kubernetes-version" | "etcd-version" | "containerd-version" | "coredns-version"

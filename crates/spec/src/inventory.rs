@@ -38,7 +38,7 @@ use crate::walk::{report_expected, value};
 /// An inventory and its variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// `hosts.yml`.
+    /// The inventory itself, `hosts.yml`.
     pub hosts: Input<'a>,
     /// Variables that take precedence over those of the inventory, as with `--extra-vars`.
     pub vars: Option<Input<'a>>,

@@ -20,7 +20,7 @@ pub enum Origin {
     Classic,
     /// Only later versions.
     Current,
-    /// All versions.
+    /// All versions of the dialect.
     Both,
     /// None: it is Hatchery's own.
     New,

@@ -2,6 +2,9 @@
 //!
 //! How one is set up in the cluster and on machines is in the engine's `components/network_plugin/NAME.rs`.
 
+use crate::value::Mismatch;
+use crate::walk::word;
+
 /// All kinds; the last is for plugins without a row of their own.
 pub const ALL: [&NetworkPluginKind; 3] = [&FLANNEL, &CALICO, &OTHER];
 
@@ -22,6 +25,22 @@ const OTHER: NetworkPluginKind = NetworkPluginKind {
 
 /// The default of inventories.
 pub(crate) const INVENTORY_DEFAULT: &NetworkPluginKind = &FLANNEL;
+
+/// The name of a plugin, in lower case as manifests and archives write it.
+pub(crate) fn name(text: &str) -> Result<String, Mismatch> {
+    let text = word(text)?;
+    if text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(Mismatch::new(
+            "not the name of a network plugin",
+            "write only its name, such as calico or flannel",
+        ))
+    }
+}
 
 /// A network plugin, or several that are treated alike.
 #[derive(Debug)]

@@ -48,7 +48,7 @@ pub enum Purpose {
     Archive(Arch),
     /// An SSH key.
     PrivateKey,
-    /// A password.
+    /// The file with a password.
     PasswordFile,
     /// A directory of certificate authorities.
     ExternalCa,

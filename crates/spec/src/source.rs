@@ -103,7 +103,7 @@ impl fmt::Debug for Source {
 /// A position for display, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Position {
-    /// The line.
+    /// The line, counted from 1.
     pub line: usize,
     /// The character within the line.
     pub column: usize,

@@ -12,7 +12,7 @@ mod secret;
 mod version;
 
 pub use address::{
-    Bastion, Cidrs, Endpoint, Host, Port, address, cidr, is_login, machine_address, nth_address,
+    Bastion, Cidrs, Endpoint, Host, Port, address, cidr, login, machine_address, nth_address,
 };
 pub use arch::Arch;
 pub use duration::GoDuration;

@@ -90,7 +90,7 @@ pub struct Parts {
     pub runtime: &'static RuntimeKind,
     /// Whether the runtime's [adapter](RuntimeKind::adapter) connects the kubelet to it.
     pub runtime_adapter: bool,
-    /// kube-proxy's mode.
+    /// The mode of kube-proxy.
     pub proxy_mode: KubeProxyMode,
     /// Whether pods or Services have addresses of both families.
     pub dual_stack: bool,

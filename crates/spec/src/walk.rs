@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::draft::Field;
 use crate::source::{Span, Spanned};
 use crate::tree::{Key, Node};
-use crate::value::Mismatch;
+use crate::value::{Label, Mismatch};
 
 /// Parses a scalar. Null is [`Field::Absent`], and so is an empty text, since eggo does not distinguish the two.
 pub(crate) fn value<T>(
@@ -136,6 +136,23 @@ pub(crate) fn values<T>(
             }
         })
         .collect()
+}
+
+/// The label that a key and its value make.
+pub(crate) fn label(
+    key: &Key,
+    text: &str,
+    node: &Node,
+    diagnostics: &mut Diagnostics,
+) -> Option<Label> {
+    let label = Label::new(&key.text, text);
+    label
+        .map_err(|wrong| {
+            let whole = format!("{}={text}", key.text);
+            let span = key.span.to(node.span);
+            report_mismatch(&whole, span, "bad-label", wrong, diagnostics);
+        })
+        .ok()
 }
 
 /// `true` or `false`, as YAML 1.1 and 1.2 write them.

@@ -6,6 +6,7 @@ use hatchery_engine::{
     finding::{Finding, Severity},
     observed::Observed,
     preflight::{self, AskOptions, Reply},
+    session::Refusal,
 };
 use hatchery_host::{facts::Facts, transport::ssh::Timeouts};
 use hatchery_spec::{Cluster, cluster::Machine};
@@ -19,13 +20,14 @@ pub(super) struct Outcome {
     findings: Vec<Finding>,
 }
 
-/// Asks every machine of a cluster. Lines for people come as the machines answer.
+/// Asks every machine of a cluster. Lines for people come as the machines answer. Refuses when something that is
+/// needed to log in is missing here.
 pub(super) async fn ask(
     cluster: &Cluster,
     home: Option<&Path>,
     parallel: usize,
     output: &Output,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<Result<Outcome, Refusal>> {
     // Each step must leave time for those behind it.
     let timeouts = Timeouts {
         connect: Duration::from_secs(8),
@@ -36,8 +38,10 @@ pub(super) async fn ask(
     };
     let session = cluster_file::open(home, &cluster.id).await?;
     let identity = session.identity();
-    let machines = session.machines(cluster.machines(), &timeouts);
-    let machines = machines.map_err(|errors| refusal::reach(&errors))?;
+    let machines = match session.machines(cluster.machines(), &timeouts) {
+        Ok(machines) => machines,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let options = AskOptions {
         parallel,
         ..AskOptions::default()
@@ -57,7 +61,7 @@ pub(super) async fn ask(
     let answers = answers.filter_map(|node| Some((node, observed.reply(&node.name)?)));
     let answers: Vec<_> = answers.collect();
     let findings = preflight::check_machines(cluster, identity, &answers);
-    Ok(Outcome { observed, findings })
+    Ok(Ok(Outcome { observed, findings }))
 }
 
 impl Outcome {
@@ -77,7 +81,7 @@ impl Outcome {
         }
     }
 
-    /// The findings, and the whole in the last lines.
+    /// Prints the findings, and a summary in the last lines.
     pub(super) fn print(&self, cluster: &Cluster, output: &Output) {
         if !self.findings.is_empty() {
             eprintln!();
@@ -185,17 +189,20 @@ impl Columns {
             address: wide,
         } = *self;
         let (name, address) = (node.name.as_str(), node.address.to_string());
-        let of = |severity| {
+        let with = |severity| {
             findings
                 .iter()
                 .filter(move |finding| finding.severity == severity)
         };
-        let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+        let (errors, warnings) = (
+            with(Severity::Error).count(),
+            with(Severity::Warning).count(),
+        );
         let about = match reply {
             Ok((facts, _)) => {
                 let mut about = describe(facts);
                 // The codes alone: the findings below say the rest.
-                let mut codes: Vec<_> = of(Severity::Error).map(|finding| finding.code).collect();
+                let mut codes: Vec<_> = with(Severity::Error).map(|finding| finding.code).collect();
                 codes.dedup();
                 let warnings = (warnings > 0).then(|| number(warnings, "warning"));
                 for word in codes.into_iter().chain(warnings.as_deref()) {

@@ -20,7 +20,7 @@ use crate::{
 /// How it ended.
 pub(super) struct Ending<'a>(pub(super) &'a Outcome);
 
-/// What there is to tell.
+/// What is printed at the end of a run.
 pub(super) struct Show<'a> {
     pub(super) planned: &'a Planned,
     pub(super) log: &'a RunLog,
@@ -37,7 +37,7 @@ pub(super) struct Show<'a> {
 }
 
 impl Ending<'_> {
-    /// Whether there is no cluster, and not because the user wanted to stop.
+    /// Whether there is no cluster, for another reason than that the user stopped.
     pub(super) fn is_failure(&self) -> bool {
         self.0.state == State::Failed
     }
@@ -94,7 +94,7 @@ impl Ending<'_> {
         let roles = check::roles(&wanted.cluster);
         let what = match outcome.state {
             State::Done => format!("is up: Kubernetes {version}, {roles}"),
-            State::Partial => format!("is up in part: Kubernetes {version}"),
+            State::Partial => format!("is partly up: Kubernetes {version}"),
             State::Failed => "is not up".to_owned(),
             State::Stopped => format!("is not finished: {} left", number(outcome.left, "task")),
         };

@@ -107,7 +107,7 @@ impl Board {
         self.phases.clone()
     }
 
-    /// A line for each machine and for the API, as many as there is room for, and one for the whole.
+    /// A line for each machine and for the API, as many as there is room for, and a summary.
     pub(super) fn lines(&self, at: f64, rows: usize, columns: usize) -> Vec<String> {
         if self.tasks == 0 {
             return vec![cut(&format!("asking the machines, {at:.0} s"), columns)];

@@ -55,7 +55,7 @@ async fn forget(name: &Name, machines: &[(String, IpAddr)], home: &Path) -> anyh
     Ok(record.is_some())
 }
 
-/// Whether a cluster was on these machines only. Where that cannot be told it is kept: its authorities may be all that is
+/// Whether a cluster was on these machines only. Where that is unknown it is kept: its authorities may be all that is
 /// left to reach it with.
 fn is_forgettable(
     record: Option<&Record>,

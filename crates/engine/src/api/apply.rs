@@ -98,7 +98,7 @@ impl<'a> Wanted<'a> {
 
 impl Api {
     /// Makes objects as they are given, namespaces and definitions of kinds first, the rest in the order given, and
-    /// tells of each in that order. A kind that was defined a moment ago is waited for. With `force`, fields that
+    /// calls back for each in that order. A kind that was defined a moment ago is waited for. With `force`, fields that
     /// others own become ours; without, they are an error.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// More than so many fields are not told apart.
+/// The maximum number of differing fields that are listed.
 const MOST: usize = 20;
 
 /// The fields that differ, for example `spec.replicas`, without those that the server keeps for itself.

@@ -49,7 +49,7 @@ struct Leaving {
 
 impl Api {
     /// Keeps new pods away from a node and waits until those that can leave have left. Nothing happens where there is no
-    /// such node. Tells how many pods left.
+    /// such node. Returns how many pods left.
     ///
     /// # Errors
     /// At the deadline, with the pods that are still there and what holds them, unless the drain is forced.

@@ -10,7 +10,7 @@ use super::way::Unreached;
 /// What was asked of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// In a word: get, list, apply, patch, evict, delete.
+    /// The verb: get, list, apply, patch, evict, delete.
     verb: &'static str,
     /// The kind of the object, or a path.
     kind: String,
@@ -85,7 +85,7 @@ pub enum Error {
         operation: Box<Operation>,
         /// The HTTP status.
         code: u16,
-        /// The API server's reason in a word; may be empty.
+        /// The API server's reason, such as `Conflict`; may be empty.
         reason: String,
         /// In the API server's words, without what may be secret.
         message: String,
@@ -100,7 +100,7 @@ pub enum Error {
     UnknownKind {
         /// What was asked.
         operation: Box<Operation>,
-        /// The kind.
+        /// The kind that the server does not know.
         kind: String,
         /// Its group and version.
         api_version: String,
@@ -120,7 +120,7 @@ pub enum Error {
     Deadline {
         /// What was waited for.
         what: String,
-        /// How long.
+        /// How long was waited.
         after: Duration,
         /// What was seen last.
         last: String,
@@ -222,7 +222,7 @@ fn failed_checks_or_beginning(text: &str) -> String {
     }
 }
 
-/// The server's words. Where it validates the content of a Secret it repeats what it does not accept, so that only the
+/// The server's message. Where it validates the content of a Secret it repeats what it does not accept, so that only the
 /// fields are told.
 fn message(operation: &Operation, status: &Status) -> String {
     let validates_content = matches!(status.code, 400 | 413 | 415 | 422 | 500..);
@@ -239,9 +239,9 @@ fn message(operation: &Operation, status: &Status) -> String {
     }
     let fields: Vec<_> = causes.map(|cause| cause.field.as_str()).collect();
     match fields.as_slice() {
-        [] => "its words are withheld, they may hold the secret".into(),
+        [] => "the message is withheld, since it may contain the secret".into(),
         fields => format!(
-            "it does not accept {} (its words are withheld, they may hold the secret)",
+            "it does not accept {} (the message is withheld, since it may contain the secret)",
             fields.join(", ")
         ),
     }

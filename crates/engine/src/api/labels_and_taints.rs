@@ -1,4 +1,4 @@
-//! Labels and taints of ours on nodes. Those that are no longer wanted go, and what others gave stays.
+//! Labels and taints of ours on nodes. Those that are no longer wanted are removed, and those of others stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use super::{
     error::{Error, Operation},
 };
 
-/// Says on a node which labels and taints are ours. Field owners cannot tell: the taints of a node are one field.
+/// The annotation that lists which labels and taints are ours. Field owners do not show it: the taints of a node are one field.
 const OWNED: &str = "hatchery/owned";
 
-/// Says that a node was cordoned because it was to leave, and not by somebody else.
+/// The annotation of a node that was cordoned because it leaves the cluster, and not by another user.
 pub(super) const DRAINED: &str = "hatchery/drained";
 
 /// What is ours on a node: keys of labels, and of taints with their effect.

@@ -5,13 +5,13 @@ use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
 use snafu::Snafu;
 
-/// Why a text is no manifest.
+/// Why a text is not a valid manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Snafu)]
 #[snafu(display("document {document}, line {line}: {problem}"))]
 pub struct Error {
     /// Which document, counted from 1, empty ones included.
     pub document: usize,
-    /// The line in the whole text, counted from 1: where the trouble is, or where the object begins.
+    /// The line in the whole text, counted from 1: where the error is, or where the object begins.
     pub line: usize,
     /// What is wrong.
     pub problem: String,
@@ -26,7 +26,7 @@ pub struct Error {
 /// ```
 ///
 /// # Errors
-/// For the first document that is no YAML or no object.
+/// For the first document that is not valid YAML or not an object.
 pub fn parse(text: &str) -> Result<Vec<DynamicObject>, Error> {
     let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple_with_options(text, options())
         .map_err(|error| {

@@ -11,7 +11,7 @@ use super::{
     error::{Error, Operation, if_found},
 };
 
-/// What matters of a node. Kept instead of the whole object, which lists all images and is large.
+/// The part of a node that is used. Kept instead of the whole object, which lists all images and is large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The node's name.
@@ -28,7 +28,7 @@ pub struct Node {
     pub conditions: Vec<Condition>,
     /// Whether it takes no new pods.
     pub cordoned: bool,
-    /// All labels.
+    /// All labels, ours and others'.
     pub labels: BTreeMap<String, String>,
     /// All taints, as `key=value:Effect`.
     pub taints: Vec<String>,
@@ -41,9 +41,9 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// A word, for example `KubeletNotReady`.
+    /// The condition's reason, for example `KubeletNotReady`.
     pub reason: String,
-    /// A sentence.
+    /// The condition's message, a sentence.
     pub message: String,
 }
 
@@ -57,7 +57,7 @@ impl Node {
         self.conditions.iter().find(|one| one.kind == "Ready")
     }
 
-    /// Why it is not ready, in a word, for example `NetworkPluginNotReady`.
+    /// The reason why it is not ready, for example `NetworkPluginNotReady`.
     pub(super) fn unreadiness(&self) -> Option<&str> {
         if self.is_ready() {
             return None;
@@ -117,7 +117,7 @@ pub(super) struct RecentNodes(Mutex<Option<Recent>>);
 
 struct Recent {
     nodes: Arc<[Node]>,
-    /// Until when nobody asks again.
+    /// The next request is not made before this time.
     fresh_until: Instant,
 }
 

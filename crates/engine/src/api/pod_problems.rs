@@ -5,9 +5,9 @@ use kube::{ResourceExt as _, api::ListParams};
 
 use super::{Api, error::Operation};
 
-/// How many problems are told; the rest is mostly the same on other nodes.
+/// The maximum number of problems shown; the rest is mostly the same on other nodes.
 const MOST: usize = 3;
-/// How much of one is told, in characters.
+/// The maximum length of one problem, in characters.
 const LONGEST: usize = 240;
 
 /// What every pod goes through on its way.

@@ -43,7 +43,7 @@ fn add_tcp(ports: Option<&mut Value>) {
 mod tests {
     use super::*;
 
-    fn of(api_version: &str, kind: &str, spec: &Value) -> Value {
+    fn spec_with_protocols(api_version: &str, kind: &str, spec: &Value) -> Value {
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
         let object = serde_json::from_value(object).unwrap();
         with_protocols(&object)["spec"].take()
@@ -54,18 +54,27 @@ mod tests {
         let ports = json!({"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]});
         let said =
             json!({"ports": [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]});
-        assert_eq!(of("v1", "Service", &ports), said);
+        assert_eq!(spec_with_protocols("v1", "Service", &ports), said);
         // The kind of somebody else.
-        assert_eq!(of("serving.example.org/v1", "Service", &ports), ports);
+        assert_eq!(
+            spec_with_protocols("serving.example.org/v1", "Service", &ports),
+            ports
+        );
 
         let pod =
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 1}]}, {"name": "b"}]});
         let said = json!({"containers": [{"name": "a", "ports": [{"containerPort": 1, "protocol": "TCP"}]}, {"name": "b"}]});
-        assert_eq!(of("v1", "Pod", &pod), said);
+        assert_eq!(spec_with_protocols("v1", "Pod", &pod), said);
         let template = |pod: &Value| json!({"template": {"spec": pod}});
-        assert_eq!(of("apps/v1", "DaemonSet", &template(&pod)), template(&said));
+        assert_eq!(
+            spec_with_protocols("apps/v1", "DaemonSet", &template(&pod)),
+            template(&said)
+        );
         let job = |pod: &Value| json!({"jobTemplate": {"spec": template(pod)}});
-        assert_eq!(of("batch/v1beta1", "CronJob", &job(&pod)), job(&said));
+        assert_eq!(
+            spec_with_protocols("batch/v1beta1", "CronJob", &job(&pod)),
+            job(&said)
+        );
     }
 
     #[test]
@@ -76,8 +85,8 @@ mod tests {
             json!({"ports": 7}),
             json!({"ports": ["x", null]}),
         ] {
-            assert_eq!(of("v1", "Service", &spec), spec);
-            assert_eq!(of("apps/v1", "Deployment", &spec), spec);
+            assert_eq!(spec_with_protocols("v1", "Service", &spec), spec);
+            assert_eq!(spec_with_protocols("apps/v1", "Deployment", &spec), spec);
         }
     }
 }

@@ -109,7 +109,7 @@ impl Api {
         Ok(gone)
     }
 
-    /// Removes the listed objects that are not wanted any more; tells which.
+    /// Removes the listed objects that are no longer wanted; returns which.
     ///
     /// # Errors
     /// When the API server cannot be asked or refuses: the first reason, after all others were tried. What could not be
@@ -179,7 +179,7 @@ impl Api {
         if_found(removed.await).map(drop)
     }
 
-    /// The list, where there is one. One that somebody spoiled is empty, and written anew.
+    /// The list, where there is one. A list that cannot be read counts as empty, and is written anew.
     async fn addon_objects(&self) -> Result<Option<BTreeSet<ObjectRef>>, Error> {
         let operation = Operation::on("get", "ConfigMap", Some(LIST_NAMESPACE), LIST);
         let maps = kube::Api::<ConfigMap>::namespaced(self.client(), LIST_NAMESPACE);

@@ -17,10 +17,10 @@ use super::{
     way::{Access, CONNECTIONS, Unreached, Way},
 };
 
-/// A request and its answer are over after so long.
+/// The timeout of a request with its answer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A connection without work is closed after so long.
+/// The time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
 type Answer = Response<UnsyncBoxBody<Bytes, Unreached>>;

@@ -18,7 +18,7 @@ use crate::name_list::NameList;
 /// Called with what is still missing, in words, whenever that changes.
 pub type OnProgress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// So long all may be as usual; then, and every so often, pods are asked what keeps them.
+/// How long a workload may take before its pods are searched for problems, and the interval after that.
 const PODS: Duration = Duration::from_secs(5);
 
 impl Api {

@@ -38,10 +38,10 @@ use super::error::Error;
 /// the work on the machine needs some.
 pub const CONNECTIONS: usize = 4;
 
-/// A connection that is not there after so long will not come.
+/// The timeout for connecting.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// A place among those connections is waited for so long. A request needs none once another connection is free, and
+/// The timeout for a place among those connections. A request needs none once another connection is free, and
 /// the wait that is then left over keeps that one from being closed.
 const PLACE: Duration = Duration::from_secs(2);
 
@@ -50,7 +50,7 @@ const PLACE: Duration = Duration::from_secs(2);
 pub struct Address {
     /// A name or an address, without brackets. The server's certificate has to be for it.
     pub host: String,
-    /// The port.
+    /// The port of the API server.
     pub port: u16,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Address {
 /// How an API server is reached, and as whom.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The master.
+    /// The master through which the API server is reached.
     pub machine: Arc<Machine>,
     /// The API server as the master sees it.
     pub server: Address,
@@ -86,33 +86,33 @@ pub struct Access {
     pub admin: Leaf,
 }
 
-/// Why there is no connection to the API server, or no longer one.
+/// Why the API server cannot be reached, or its connection was lost.
 #[derive(Clone, Debug, Snafu)]
 pub enum Unreached {
     /// The machine before it is not reached, or nothing answers on it.
     #[snafu(display("{source}"))]
     Machine {
-        /// Why.
+        /// The underlying error.
         source: transport::Error,
     },
     /// Its certificate is not to be trusted, or it does not accept ours.
     #[snafu(display("the API server at {address} is not trusted: {reason}"))]
     Untrusted {
-        /// Where.
+        /// The address that was tried.
         address: Address,
-        /// Why.
+        /// What the TLS library reports.
         reason: String,
     },
     /// The connection was there, or nearly, and broke.
     #[snafu(display("the connection to the API server broke: {reason}"))]
     Broken {
-        /// Why.
+        /// What the connection reports.
         reason: String,
     },
     /// There was no answer in time.
     #[snafu(display("the API server did not answer within {} s", after.as_secs()))]
     Late {
-        /// So long.
+        /// How long was waited.
         after: Duration,
     },
 }
@@ -297,7 +297,7 @@ impl AsyncWrite for Channel {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// A peer that takes nothing any more must not keep the place: a farewell is tried once.
+    /// A peer that reads nothing any more must not keep the place: closing is tried once.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_shutdown(cx) {
             Poll::Pending => Poll::Ready(Ok(())),

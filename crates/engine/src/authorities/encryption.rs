@@ -1,4 +1,4 @@
-//! The key that Secrets are encrypted with in etcd, and the API server's file that tells of it.
+//! The key that Secrets are encrypted with in etcd, and the API server's file that contains it.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
@@ -11,7 +11,7 @@ enum Provider {
     /// XSalsa20 with Poly1305, which notices changes.
     SecretBox,
     /// What clusters were made with at first. They keep it: masters restart one after another, and one that has not yet
-    /// heard of another provider could not read what the others write with it.
+    /// loaded another provider could not read what the others write with it.
     AesCbc,
 }
 

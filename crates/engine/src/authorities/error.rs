@@ -31,7 +31,7 @@ pub enum Error {
     /// What is remembered cannot be read or written.
     #[snafu(display("{source}"))]
     Store {
-        /// Why.
+        /// The store's error.
         source: state::Error,
     },
     /// Files that cannot be used; all there are.
@@ -43,19 +43,19 @@ pub enum Error {
     /// An authority cannot be made.
     #[snafu(display("{source}"))]
     Make {
-        /// Why.
+        /// The underlying error.
         source: hatchery_pki::Error,
     },
     /// The service-account key cannot be made.
     #[snafu(display("{source}"))]
     MakeServiceAccount {
-        /// Why.
+        /// The underlying error.
         source: hatchery_pki::InvalidServiceAccountKey,
     },
     /// The user's own authorities are said to lie below a home that there is not.
     #[snafu(display("{reason}"))]
     Home {
-        /// Why.
+        /// Why the home directory is unknown.
         reason: String,
     },
     /// The system gave no random bytes.

@@ -34,7 +34,7 @@ impl External {
         }
     }
 
-    /// Takes what is there and makes the rest, or tells all that is wrong.
+    /// Takes what is there and makes the rest, or returns all that is wrong.
     pub(super) fn read(mut self, now: OffsetDateTime) -> Result<Authorities, Error> {
         if !self.directory.is_dir() {
             self.no_directory();
@@ -73,7 +73,8 @@ impl External {
         })
     }
 
-    /// Where the directory is at odds with the certificates that the cluster has, by name. What is no longer there is not missed: it was copied.
+    /// Where the directory contradicts the certificates that the cluster has, by name. What is no longer there is not missed:
+    /// it was copied.
     pub(super) fn differences(mut self, kept: &[(&str, &str)]) -> Vec<Problem> {
         for (name, kept) in kept {
             let name = match *name {
@@ -174,7 +175,7 @@ impl External {
         false
     }
 
-    /// etcd gives everything to whoever it trusts, and every node has a certificate of the cluster's authority.
+    /// etcd gives full access to every client it trusts, and every node has a certificate of the cluster's authority.
     fn shares_trust(&mut self, name: &str) {
         let path = self.path(name, "crt");
         self.add(
@@ -198,7 +199,7 @@ impl External {
             .ok()
     }
 
-    /// The text of a file, if it is there; nothing at all if it cannot be read, which is told.
+    /// The text of a file, if it exists; `None` if it cannot be read, which is reported.
     fn text(&mut self, path: &Path) -> Option<Option<SecretString>> {
         match read(path) {
             Ok(text) => Some(Some(text)),

@@ -28,16 +28,16 @@ const COMPLETE: &[u8] = b"complete\n";
 /// How far the making of authorities has come.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Nothing is said: there are none, or somebody put them there without the mark.
+    /// There is no mark: there are no authorities, or somebody put them there without it.
     Unmarked,
-    /// Somebody was killed while making them; nobody has used them.
+    /// The run that made them was killed; they have not been used.
     Making(Revision),
     /// They are in use.
     Complete(Revision),
 }
 
 impl Stage {
-    pub(super) async fn of(store: &dyn Store) -> Result<Self, state::Error> {
+    pub(super) async fn read(store: &dyn Store) -> Result<Self, state::Error> {
         let Some(value) = store.read(STAGE).await? else {
             return Ok(Self::Unmarked);
         };
@@ -51,7 +51,7 @@ impl Stage {
         }
     }
 
-    /// From here on what is there is nobody's.
+    /// From here on what is there is not in use.
     pub(super) async fn begin(self, store: &dyn Store, lock: &Lock) -> Result<Self, state::Error> {
         self.set(MAKING, store, lock).await.map(Self::Making)
     }
@@ -76,7 +76,7 @@ impl Stage {
 }
 
 /// The authorities' certificates by name, of a cluster that is past making them. Those that cannot be read are left
-/// to whoever reads all.
+/// to the caller that reads all.
 pub(super) async fn certificates(store: &dyn Store) -> Option<Vec<(&'static str, String)>> {
     let read = async |key| {
         let value = store.read(key).await.ok()??;
@@ -233,7 +233,7 @@ impl Reader<'_> {
         match std::str::from_utf8(value.bytes.expose_secret()) {
             Ok(text) => Ok(Some(text.into())),
             Err(_) => {
-                self.add(key, "it is damaged: it is no text".to_owned());
+                self.add(key, "it is damaged: not valid UTF-8".to_owned());
                 Ok(None)
             }
         }

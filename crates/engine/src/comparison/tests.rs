@@ -263,7 +263,7 @@ fn versions_stay_in_their_minor_version() {
     let found = refusals((&made, Some(&jump)), &unknown, &[]);
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].message.contains("that nobody remembers"),
+        found[0].message.contains("that is not recorded"),
         "{found:?}"
     );
 }

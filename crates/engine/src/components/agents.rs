@@ -10,7 +10,7 @@ use crate::resource::{Error, Resources, word};
 
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/conf.d/90-hatchery.conf";
 const CLOUD_INIT: &str = "/etc/cloud/cloud.cfg.d/99-hatchery.cfg";
-/// A copy of the file that NetworkManager was told to read.
+/// A copy of the file that NetworkManager has read.
 const TOLD: &str = "/var/lib/hatchery/network-manager";
 
 /// Interfaces that bridges of pods and kube-proxy make, beside those of network plugins.
@@ -46,11 +46,11 @@ pub(crate) fn resources(
     Ok(())
 }
 
-/// NetworkManager reads its configuration when it starts; one that began before our file was there has to be told. Whether
+/// NetworkManager reads its configuration when it starts; one that began before our file was there has to reload it. Whether
 /// it was is checked before the file is written.
 fn reload(wanted: &str) -> Result<Script, Error> {
     let reload = "nmcli general reload 2>/dev/null || systemctl reload NetworkManager || :";
-    let hash = Hash::of(wanted.as_bytes());
+    let hash = Hash::digest(wanted.as_bytes());
     Ok(Script {
         name: word("network-manager")?,
         check: format!(

@@ -240,7 +240,7 @@ rules:
 - level: Metadata
 ";
 
-/// Whoever has no certificate may ask whether the server is well, and nothing else.
+/// Clients without a certificate may ask for the server's health, and nothing else.
 const HEALTH_ONLY: &str = "apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:

@@ -55,7 +55,7 @@ pub(crate) fn resources(
     let master = Master {
         kubeconfig: &readable,
         address: node_context.node.address,
-        clients: &clients::of(node_context),
+        clients: &clients::allowed(node_context),
     };
     let text = corefile(node_context.cluster, Some(master), &upstream(node_context));
     resources.file(COREFILE, 0o644, text)?;

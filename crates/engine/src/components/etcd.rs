@@ -91,7 +91,7 @@ pub(crate) fn resources(
 }
 
 /// Data of a member that ran as root before, and a place for it that the user named, are its user's. What else lies there
-/// is somebody else's.
+/// belongs to other users.
 const DATA: &str = " && for d in \"$ETCD_DATA_DIR\" \"$ETCD_WAL_DIR\"; do \
     [ -z \"$d\" ] || { mkdir -p -m 0700 \"$d\" && chown etcd:etcd \"$d\"; } || exit 1; \
     for f in \"$d\"/member \"$d\"/*.wal; do [ -z \"$d\" ] || [ ! -e \"$f\" ] || chown -R etcd:etcd \"$f\" || exit 1; done; done";

@@ -63,7 +63,7 @@ fn run(
     resources: &mut Resources,
     schedule: Schedule,
 ) -> Result<(), Error> {
-    for hook in of(node_context, schedule) {
+    for hook in hooks_at(node_context, schedule) {
         let directory = join_directory(node_context, schedule);
         put(resources, hook, &directory)?;
         let name = step(hook)?;
@@ -99,13 +99,13 @@ fn keep(
     all += "run() {\n  [ -e \"$2\" ] || return 0\n  timeout -k 5 \"$1\" sh -c '\"$0\"' \"$2\" && return\n  \
             echo \"$2 ended with $?; 124 and 137 are of one that took longer than $1 s\"\n  exit 1\n}\n";
     let mut sums = String::new();
-    for hook in of(node_context, schedule) {
+    for hook in hooks_at(node_context, schedule) {
         put(resources, hook, &directory(schedule))?;
         let script = quote(&format!("./{}", hook.name));
         let _ = writeln!(all, "run {} {script}", hook.timeout.as_secs().max(1));
         sums += hook.content.hash().as_str();
     }
-    let sum = Hash::of((sums + &all).as_bytes());
+    let sum = Hash::digest((sums + &all).as_bytes());
     let sum = sum.as_str();
     resources.file(&format!("{DIRECTORY}/{when}.all"), 0o600, all)?;
     resources.script(Script {
@@ -122,7 +122,10 @@ fn keep(
     Ok(())
 }
 
-fn of<'a>(node_context: &NodeContext<'a>, schedule: Schedule) -> impl Iterator<Item = &'a Hook> {
+fn hooks_at<'a>(
+    node_context: &NodeContext<'a>,
+    schedule: Schedule,
+) -> impl Iterator<Item = &'a Hook> {
     let hooks = node_context.installation.hooks.iter();
     hooks.filter(move |hook| hook.schedule == schedule)
 }
@@ -154,13 +157,13 @@ fn step(hook: &Hook) -> Result<Word, Error> {
     match Word::new(plain.as_str()) {
         Ok(name) => Ok(name),
         Err(_) => {
-            let hash = Hash::of(hook.name.as_bytes());
+            let hash = Hash::digest(hook.name.as_bytes());
             word(&format!("{}-{:.24}", text(hook.schedule), hash.as_str()))
         }
     }
 }
 
-/// What a script is told, and where it runs.
+/// The environment and the directory of a script.
 fn environment(node_context: &NodeContext<'_>, schedule: Schedule, directory: &str) -> String {
     let (kind, operator) = match schedule {
         Schedule::Prejoin => ("prehook", "join"),

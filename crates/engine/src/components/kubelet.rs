@@ -113,7 +113,7 @@ pub(crate) fn flags(node_context: &NodeContext<'_>) -> Flags {
         }
     }
     // With the taint from its first moment on, nothing is put there by chance.
-    let taints: Vec<_> = taints::of(
+    let taints: Vec<_> = taints::for_node(
         node_context.cluster,
         node_context.versions,
         node_context.node,

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) const CONFIGURATION: &str = "/etc/kubernetes/kube-nginx.conf";
 /// Where distributions put nginx's module for plain streams; one that lies elsewhere is found when it starts.
 const MODULES: &str = "/run/kube-nginx-module.conf";
-/// Not `nginx.service`, which may be somebody's web server.
+/// Not `nginx.service`, which may be a web server of the user's.
 const UNIT: &str = "kube-nginx";
 
 pub(crate) fn resources(

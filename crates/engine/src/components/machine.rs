@@ -47,8 +47,8 @@ pub(crate) fn resources(
     agents::resources(node_context, resources)
 }
 
-/// The machines that this one calls by name: whoever leads to the API, members of etcd, and itself. A worker more is no
-/// business of the others.
+/// The machines that this one calls by name: those that lead to the API, members of etcd, and itself. A worker more does
+/// not concern the others.
 fn peers<'a>(node_context: &NodeContext<'a>) -> impl Iterator<Item = &'a Machine> {
     let own = &node_context.node.name;
     let machines = node_context.cluster.machines().iter();
@@ -131,7 +131,7 @@ fn ports(node_context: &NodeContext<'_>) -> Result<Vec<(Port, Protocol)>, Error>
     }
     if node.is(Role::Worker) {
         wanted.extend([(30000, 32767, Protocol::Tcp), (30000, 32767, Protocol::Udp)]);
-        let plugin = network_plugin::of(node_context.cluster);
+        let plugin = network_plugin::for_cluster(node_context.cluster);
         let ports = plugin.map_or(&[][..], NetworkPlugin::ports).iter();
         wanted.extend(ports.map(|&(port, protocol)| (port, port, protocol)));
     }

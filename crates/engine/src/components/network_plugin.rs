@@ -12,7 +12,7 @@ use hatchery_host::operation::Protocol;
 use hatchery_spec::{Cluster, cluster::Dialect, network_plugins};
 use kube::api::DynamicObject;
 
-use crate::{package::Problem, plan::Manifest};
+use crate::{finding::Finding, plan::Manifest};
 
 /// All that there are.
 pub(crate) const ALL: [&dyn NetworkPlugin; 3] = [&flannel::Flannel, &calico::Calico, &other::Other];
@@ -32,7 +32,7 @@ pub(crate) trait NetworkPlugin: Sync {
         &[]
     }
 
-    /// Its interfaces, as NetworkManager is told to leave them alone.
+    /// Its interfaces, which NetworkManager has to leave alone.
     fn interfaces(&self) -> &'static [&'static str] {
         &[]
     }
@@ -47,7 +47,7 @@ pub(crate) trait NetworkPlugin: Sync {
         None
     }
 
-    /// Gives an object of its manifest the cluster's networks; tells what was changed.
+    /// Sets the cluster's networks in an object of its manifest; returns what was changed.
     fn fit(&self, _: &Cluster, _: &mut DynamicObject) -> Vec<String> {
         Vec::new()
     }
@@ -71,7 +71,7 @@ pub(crate) struct Leftovers {
     comments: &'static [&'static str],
     /// Patterns for the beginnings of sets of addresses.
     sets: &'static [&'static str],
-    /// nftables' tables.
+    /// The nftables tables that it creates.
     tables: &'static [&'static str],
     /// Shell functions for what else is listed ahead of the cluster: `NAME_before`. Like all shell text in Rust it begins
     /// with a line for shellcheck, by which `dev/check-scripts` finds it.
@@ -81,7 +81,7 @@ pub(crate) struct Leftovers {
 }
 
 /// The plugin of a cluster.
-pub(crate) fn of(cluster: &Cluster) -> Option<&'static dyn NetworkPlugin> {
+pub(crate) fn for_cluster(cluster: &Cluster) -> Option<&'static dyn NetworkPlugin> {
     let kind = cluster.pods.plugin.as_ref()?.kind();
     let mut all = ALL.into_iter();
     all.find(|plugin| plugin.name() == kind.name)
@@ -99,7 +99,7 @@ pub(crate) fn built_in(
     if plugin.manifest.is_some() || is_brought {
         return None;
     }
-    of(cluster)?.manifest(cluster, images)
+    for_cluster(cluster)?.manifest(cluster, images)
 }
 
 /// Manifests of plugins name a network of their own, which is seldom the cluster's. Gives what was changed.
@@ -114,7 +114,7 @@ pub(crate) fn fit(cluster: &Cluster, objects: &mut [DynamicObject]) -> Vec<Strin
 }
 
 /// What is wrong when a plugin is named, and nothing that is applied is its manifest: nodes would never become ready.
-pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Option<Problem> {
+pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Option<Finding> {
     let plugin = cluster.pods.plugin.as_ref()?;
     let name = plugin.name.to_ascii_lowercase();
     // An inventory's manifest may be called anything, and is known to be there.
@@ -131,7 +131,7 @@ pub(crate) fn lacks_manifest(cluster: &Cluster, manifests: &[Manifest]) -> Optio
     if manifests.iter().any(is_its_own) {
         return None;
     }
-    Some(Problem::new(
+    Some(Finding::package(
         format!(
             "the network plugin {name} has no manifest: neither an archive nor a list brings one"
         ),

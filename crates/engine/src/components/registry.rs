@@ -9,7 +9,7 @@ pub(crate) fn url(registry: &str) -> String {
     }
 }
 
-/// Without one.
+/// The registry without a scheme.
 pub(crate) fn bare(registry: &str) -> &str {
     let host = registry
         .split_once("://")

@@ -39,7 +39,7 @@ pub(crate) trait Runtime: Sync {
         &[]
     }
 
-    /// Its service.
+    /// Its systemd unit.
     fn unit(&self) -> &'static str;
 
     /// Where it listens by default.
@@ -50,7 +50,7 @@ pub(crate) trait Runtime: Sync {
         &[]
     }
 
-    /// Its configuration.
+    /// The path of its configuration file.
     fn configuration(&self) -> &'static str;
 
     /// Where it keeps images.
@@ -121,7 +121,7 @@ pub(crate) trait Runtime: Sync {
 
 /// The runtime of a cluster.
 #[expect(clippy::expect_used, reason = "a test holds the two lists together")]
-pub(crate) fn of(cluster: &Cluster) -> &'static dyn Runtime {
+pub(crate) fn for_cluster(cluster: &Cluster) -> &'static dyn Runtime {
     let name = cluster.runtime.kind.name;
     let mut all = ALL.into_iter();
     all.find(|runtime| runtime.name() == name)
@@ -152,7 +152,7 @@ const OTHERS: [RuntimeQuestion; 2] = [
     },
 ];
 
-/// By what machines find all these, in the order in which it is told.
+/// The sources from which machines find all these, in the order in which they are listed.
 pub(crate) static QUESTIONS: LazyLock<Vec<RuntimeQuestion>> = LazyLock::new(|| {
     let mut questions = ALL.map(|runtime| RuntimeQuestion {
         name: runtime.name(),
@@ -208,7 +208,7 @@ pub(crate) fn resources(
     node_context.runtime().resources(node_context, resources)
 }
 
-/// So many containers, in a sentence.
+/// A number of containers, in a sentence.
 fn containers(count: usize) -> String {
     match count {
         1 => "1 container".to_owned(),

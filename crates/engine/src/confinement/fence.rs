@@ -32,7 +32,7 @@ const LIBRARIES: [&str; 5] = [
     "/etc/ld.so.cache",
 ];
 
-/// Closes files that whoever started us left open: no fence stands before those.
+/// Closes files that our parent process left open: no other restriction covers those.
 pub(super) fn close_inherited_files() {
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten();
     let numbers: Vec<i32> = open
@@ -64,8 +64,8 @@ pub(super) fn set_limits() -> Result<(), NotStarted> {
     Ok(())
 }
 
-/// Hides everything but the program, and for one that is linked dynamically, the system's libraries. Two fences, each
-/// of which is enough: a root of its own in a user namespace, with a network that has nothing in it; and Landlock.
+/// Hides everything but the program, and for one that is linked dynamically, the system's libraries. Two restrictions, each
+/// of which is enough: a root of its own in a user namespace, with an empty network; and Landlock.
 ///
 /// The answer is the program's path behind the fences.
 pub(super) fn enclose(program: &Path, is_dynamic: bool) -> Result<PathBuf, NotStarted> {
@@ -102,7 +102,7 @@ fn enter_namespaces() -> bool {
     nix::sched::unshare(all).is_ok()
 }
 
-/// Makes the directory of the program, in which nothing else is, the root. Nobody who has no capabilities gets out.
+/// Makes the directory of the program, in which nothing else is, the root. A process without capabilities cannot leave it.
 fn change_root(program: &Path) -> Option<PathBuf> {
     let name = program.file_name()?;
     rustix::process::chroot(program.parent()?).ok()?;

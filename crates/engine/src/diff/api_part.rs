@@ -48,7 +48,7 @@ pub(super) async fn ask(api: Option<&Api>, task: &Task, work: &ApiWork) -> Part 
     };
     match asked {
         Ok(changes) => part.changes = changes,
-        Err(error) => part.later = Some(format!("the API cannot tell: {error}")),
+        Err(error) => part.later = Some(format!("cannot ask the API: {error}")),
     }
     part
 }
@@ -89,7 +89,7 @@ pub(super) async fn ask_nodes(api: Option<&Api>, nodes: &[&Node]) -> Part {
                 .changes
                 .extend(applied(format!("node {}", node.name), &effect)),
             Err(error) => {
-                part.later = Some(format!("the API cannot tell: {error}"));
+                part.later = Some(format!("cannot ask the API: {error}"));
                 break;
             }
         }

@@ -116,7 +116,7 @@ pub(super) fn pruned(object: &ObjectRef) -> Change {
             Some(namespace) => format!("{kind} {namespace}/{name}"),
             None => format!("{kind} {name}"),
         },
-        why: "no addon brings it any more".into(),
+        why: "no addon contains it any longer".into(),
     }
 }
 
@@ -208,16 +208,16 @@ fn path(reason: &str) -> (Kind, String) {
             ),
             _ => changed("its mode or owner changes"),
         },
-        "kind" | "not-a-directory" | "dangling" => changed("something else is there and goes"),
+        "kind" | "not-a-directory" | "dangling" => changed("replaces something of another kind"),
         "unrecorded" | "ours" => changed("is there already, and is recorded as ours"),
         _ => changed(reason),
     }
 }
 
 fn unit(wanted: &Unit, reason: &str) -> (Kind, String) {
-    let mut deeds = Vec::new();
+    let mut actions = Vec::new();
     for word in reason.split(' ') {
-        let deed = match word {
+        let action = match word {
             "disabled" => "enabled",
             "enabled" => "disabled",
             "trigger" | "pending" => "restarted, since its files change",
@@ -225,15 +225,15 @@ fn unit(wanted: &Unit, reason: &str) -> (Kind, String) {
             _ if wanted.running == Some(false) => "stopped",
             _ => "started",
         };
-        if !deeds.contains(&deed) {
-            deeds.push(deed);
+        if !actions.contains(&action) {
+            actions.push(action);
         }
     }
     // What is started has its new files anyway.
-    if deeds.contains(&"started") {
-        deeds.retain(|deed| !deed.starts_with("restarted"));
+    if actions.contains(&"started") {
+        actions.retain(|action| !action.starts_with("restarted"));
     }
-    (Kind::Changed, deeds.join(", "))
+    (Kind::Changed, actions.join(", "))
 }
 
 /// Such as `package socat: absent`, one for each.

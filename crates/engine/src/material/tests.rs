@@ -160,7 +160,7 @@ async fn a_certificate_that_is_good_stays() {
         make(&authorities, &there, &resources("other")).issued.len(),
         1
     );
-    for state in [Some(Hash::of(b"x").as_str()), Some("absent"), None] {
+    for state in [Some(Hash::digest(b"x").as_str()), Some("absent"), None] {
         let mut changed = there.clone();
         changed.resources[1].state = state.map(str::to_owned);
         let made = make(&authorities, &changed, &resources("someone"));

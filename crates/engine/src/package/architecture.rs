@@ -1,8 +1,8 @@
-//! For which processor something is made, as its first bytes or its name tell.
+//! The processor that something is built for, from its first bytes or its name.
 
 use hatchery_spec::value::Arch;
 
-/// So many bytes of a program are enough.
+/// The number of bytes at the beginning of a program that are looked at.
 pub(super) const HEAD: usize = 20;
 
 /// Of a program, if it is one that says so and we know it.

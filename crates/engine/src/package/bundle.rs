@@ -18,8 +18,8 @@ use super::{
     cache::{self, Known},
     image,
     layout::FoundFile,
-    problem::Problem,
 };
+use crate::finding::Finding;
 
 /// Manifests are read into memory; the largest that are known have about 2 MiB.
 const MOST_MANIFEST: u64 = 16 << 20;
@@ -45,8 +45,8 @@ pub(super) enum Question {
 
 impl Bundle {
     /// Opens an archive, from what is on record if that is still true.
-    pub(super) fn open(path: &Path, cache: &Path) -> Result<Self, Problem> {
-        let wrong = |error: archive::Error| Problem::unreadable(path, &error);
+    pub(super) fn open(path: &Path, cache: &Path) -> Result<Self, Finding> {
+        let wrong = |error: archive::Error| Finding::unreadable_archive(&error);
         let mut recalled = None;
         if let Some((scan, known)) = cache::load(cache, path) {
             let archive = Archive::recall(path, &scan).map_err(wrong)?;
@@ -81,17 +81,18 @@ impl Bundle {
         &self,
         what: impl std::fmt::Display,
         remedy: impl Into<String>,
-    ) -> Problem {
-        Problem::of(self.path(), what, remedy)
+    ) -> Finding {
+        Finding::in_archive(self.path(), what, remedy)
     }
 
-    pub(super) fn content(&self, path: &str) -> Result<Content, Problem> {
-        Content::archived(&self.archive, path)
-            .map_err(|error| Problem::new(error.to_string(), "check its name in the deploy file"))
+    pub(super) fn content(&self, path: &str) -> Result<Content, Finding> {
+        Content::archived(&self.archive, path).map_err(|error| {
+            Finding::package(error.to_string(), "check its name in the deploy file")
+        })
     }
 
     /// Finds out what is asked, as far as it is not known, in as few passes as can be.
-    pub(super) fn find_out(&self, questions: &[(FoundFile<'_>, Question)]) -> Result<(), Problem> {
+    pub(super) fn find_out(&self, questions: &[(FoundFile<'_>, Question)]) -> Result<(), Finding> {
         let mut asked = false;
         loop {
             // Equal contents have equal answers; a stream gives its bytes to one question only.
@@ -118,7 +119,7 @@ impl Bundle {
         Ok(())
     }
 
-    fn ask(&self, open: &BTreeMap<String, (String, u64, Question)>) -> Result<(), Problem> {
+    fn ask(&self, open: &BTreeMap<String, (String, u64, Question)>) -> Result<(), Finding> {
         let by_path: BTreeMap<&str, (&str, u64, Question)> = open
             .iter()
             .map(|(digest, (path, size, question))| {
@@ -133,7 +134,7 @@ impl Bundle {
             }
             Ok(())
         });
-        read.map_err(|error| Problem::unreadable(self.path(), &error))?;
+        read.map_err(|error| Finding::unreadable_archive(&error))?;
         self.known().add(found);
         Ok(())
     }

@@ -40,7 +40,7 @@ struct Record {
 
 /// Where the record of an archive is.
 fn place(cache: &Path, archive: &Path) -> PathBuf {
-    let hash = Hash::of(archive.as_os_str().as_encoded_bytes());
+    let hash = Hash::digest(archive.as_os_str().as_encoded_bytes());
     cache.join(format!("{}.scan", &hash.as_str()[..32]))
 }
 
@@ -83,5 +83,5 @@ pub(super) fn make(cache: &Path) -> io::Result<()> {
 }
 
 fn heading(body: &str) -> String {
-    format!("{MARK} {}", Hash::of(body.as_bytes()).as_str())
+    format!("{MARK} {}", Hash::digest(body.as_bytes()).as_str())
 }

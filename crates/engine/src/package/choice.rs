@@ -7,18 +7,17 @@ use super::{
     architecture,
     bundle::Bundle,
     layout::{self, Sort},
-    problem::Problem,
 };
-use crate::name_list::NameList;
+use crate::{finding::Finding, name_list::NameList};
 
 /// Which package files a machine takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageKind {
-    /// Debian's.
+    /// Debian packages, `.deb`.
     Deb,
     /// Those of rpm.
     Rpm,
-    /// None.
+    /// The machine has no package manager.
     None,
 }
 
@@ -60,9 +59,9 @@ pub(super) fn package(
     name: &str,
     kind: PackageKind,
     arch: Arch,
-) -> Result<PackageFile, Problem> {
+) -> Result<PackageFile, Finding> {
     let Some(suffix) = kind.suffix() else {
-        return Err(Problem::new(
+        return Err(Finding::package(
             format!("the package {name} is listed, but the machine has no package manager"),
             "list its programs with type bin instead, or install dpkg or rpm",
         ));
@@ -116,8 +115,8 @@ pub(super) fn package(
     };
     PackageFile::new(file, bundle.content(path)?).map_err(|error| {
         bundle.problem(
-            format!("holds a package whose name does not tell its version: {error}"),
-            "give the file the name that its maker gave it",
+            format!("holds a package whose file name does not contain its version: {error}"),
+            "give the file its original name",
         )
     })
 }

@@ -50,7 +50,7 @@ struct Saved {
 
 fn saved(manifest: &[u8]) -> Result<Vec<String>, String> {
     let images: Vec<Saved> = serde_json::from_slice(manifest)
-        .map_err(|error| format!("its manifest.json is no list of images: {error}"))?;
+        .map_err(|error| format!("its manifest.json is not a list of images: {error}"))?;
     Ok(images
         .into_iter()
         .flat_map(|image| image.tags.unwrap_or_default())
@@ -70,7 +70,7 @@ struct Described {
 
 fn laid_out(index: &[u8]) -> Result<Vec<String>, String> {
     let index: LaidOut = serde_json::from_slice(index)
-        .map_err(|error| format!("its index.json is no index of images: {error}"))?;
+        .map_err(|error| format!("its index.json is not an index of images: {error}"))?;
     let name = |image: Described| {
         let notes = image.annotations?;
         let full = notes.get("io.containerd.image.name");
@@ -115,7 +115,7 @@ mod tests {
     fn what_is_no_image_archive_says_why() {
         let wrong = |files: &[(&str, &str)]| read(files).unwrap_err();
         assert!(wrong(&[("x", "")]).contains("neither"));
-        assert!(wrong(&[("manifest.json", "{}")]).contains("no list of images"));
+        assert!(wrong(&[("manifest.json", "{}")]).contains("not a list of images"));
         assert!(wrong(&[("manifest.json", "[]")]).contains("no image that has a name"));
         assert!(wrong(&[("manifest.json", r#"[{"RepoTags":["a b"]}]"#)]).contains("\"a b\""));
         assert!(

@@ -21,9 +21,10 @@ use super::{
     choice::{self, PackageKind},
     layout::{self, ALL_IMAGES, Found, FoundFile, Sort},
     placing::{self, Placing},
-    problem::{Problem, tell},
+    problem::tell,
     tree,
 };
+use crate::finding::Finding;
 
 /// What is installed on a machine.
 #[derive(Debug, Default)]
@@ -101,7 +102,7 @@ pub(super) fn gather(
     bundle: Option<&Bundle>,
     kind: PackageKind,
     roles: &BTreeSet<Role>,
-) -> Result<Installation, Vec<Problem>> {
+) -> Result<Installation, Vec<Finding>> {
     let mut gathering = Gathering {
         cluster,
         node,
@@ -144,18 +145,18 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    fn take(&mut self, item: &Item, bundle: Option<&Bundle>) -> Result<(), Problem> {
+    fn take(&mut self, item: &Item, bundle: Option<&Bundle>) -> Result<(), Finding> {
         if let Item::Repo { name } = item {
             return self.repository_package(name);
         }
         if matches!(item, Item::Yaml { .. }) {
             return Ok(());
         }
-        let Some((sort, name)) = Sort::of(item) else {
+        let Some((sort, name)) = Sort::from_item(item) else {
             return Ok(());
         };
         let Some(bundle) = bundle else {
-            return Err(Problem::new(
+            return Err(Finding::package(
                 format!(
                     "{} needs {name}, but there is no archive for {}",
                     self.node.name, self.node.arch
@@ -230,9 +231,9 @@ impl Gathering<'_> {
         }
     }
 
-    fn repository_package(&mut self, name: &str) -> Result<(), Problem> {
+    fn repository_package(&mut self, name: &str) -> Result<(), Finding> {
         if self.kind == PackageKind::None {
-            return Err(Problem::new(
+            return Err(Finding::package(
                 format!(
                     "the package {name} is listed, but {} has no package manager",
                     self.node.name
@@ -240,15 +241,16 @@ impl Gathering<'_> {
                 "list its programs with type bin instead",
             ));
         }
-        let name = PackageName::new(name)
-            .map_err(|error| Problem::new(error.to_string(), "write the package's name alone"))?;
+        let name = PackageName::new(name).map_err(|error| {
+            Finding::package(error.to_string(), "write the package's name alone")
+        })?;
         if !self.repository.contains(&name) {
             self.repository.push(name);
         }
         Ok(())
     }
 
-    fn package_file(&mut self, bundle: &Bundle, name: &str) -> Result<(), Problem> {
+    fn package_file(&mut self, bundle: &Bundle, name: &str) -> Result<(), Finding> {
         let file = choice::package(bundle, name, self.kind, self.node.arch)?;
         let known = self.files.iter().any(|other| other.name == file.name);
         // One archive, one file per name: what is listed twice is the same file.
@@ -264,7 +266,7 @@ impl Gathering<'_> {
         name: &str,
         destination: &AbsolutePath,
         file: &FoundFile<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Finding> {
         let path = placing::place(destination, name)?;
         self.placing
             .file(path.clone(), bundle.content(file.path)?, 0o755, file.path);
@@ -274,13 +276,16 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    fn load(&mut self, bundle: &Bundle, file: &FoundFile<'_>) -> Result<(), Problem> {
+    fn load(&mut self, bundle: &Bundle, file: &FoundFile<'_>) -> Result<(), Finding> {
         if !self.loaded.insert(file.digest) {
             return Ok(());
         }
         let refused = |why: &str| {
             bundle.problem(
-                format!("holds {}, which is no archive of images: {why}", file.path),
+                format!(
+                    "holds {}, which is not an archive of images: {why}",
+                    file.path
+                ),
                 "save the images again by name: docker save -o FILE NAME:TAG…",
             )
         };
@@ -295,7 +300,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Installation, Vec<Problem>> {
+    fn finish(self) -> Result<Installation, Vec<Finding>> {
         let (placed, problems) = self.placing.finish();
         if !problems.is_empty() {
             return Err(problems);
@@ -325,7 +330,7 @@ fn holds_programs(directory: &AbsolutePath) -> bool {
 }
 
 /// Something that is listed and not there, or there as something else.
-pub(super) fn missing(bundle: &Bundle, sort: Sort, name: &str) -> Problem {
+pub(super) fn missing(bundle: &Bundle, sort: Sort, name: &str) -> Finding {
     let index = bundle.index();
     let other = sort
         .places()

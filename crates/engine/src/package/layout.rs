@@ -40,8 +40,8 @@ pub(super) struct FoundFile<'a> {
 }
 
 impl Sort {
-    /// Of an item, with its name; nothing for what comes from elsewhere.
-    pub(super) fn of(item: &Item) -> Option<(Self, &str)> {
+    /// The sort and the name of an item; nothing for what does not come from an archive.
+    pub(super) fn from_item(item: &Item) -> Option<(Self, &str)> {
         Some(match item {
             Item::Repo { .. }
             | Item::Yaml {

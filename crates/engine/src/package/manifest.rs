@@ -14,9 +14,9 @@ use super::{
     installation::missing,
     layout::{self, Found, FoundFile, Sort},
     placing,
-    problem::{Problem, tell},
+    problem::tell,
 };
-use crate::name_list::NameList;
+use crate::{finding::Finding, name_list::NameList};
 
 /// A manifest to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(super) fn wanted<'a>(cluster: &Cluster, bundle: &'a Bundle) -> Vec<FoundFile
 }
 
 /// All manifests, from the first of the archives that holds each.
-pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifest>, Vec<Problem>> {
+pub(super) fn read(cluster: &Cluster, bundles: &[&Bundle]) -> Result<Vec<Manifest>, Vec<Finding>> {
     let (mut manifests, mut problems) = (Vec::new(), Vec::new());
     // One file may be meant twice, as the network's and as an addon.
     let mut taken = BTreeSet::new();
@@ -114,7 +114,7 @@ fn one(
     cluster: &Cluster,
     bundles: &[&Bundle],
     requested: Requested<'_>,
-) -> Result<(String, Manifest), Problem> {
+) -> Result<(String, Manifest), Finding> {
     for bundle in bundles {
         let Some(file) = find(cluster, bundle, requested)? else {
             continue;
@@ -134,7 +134,7 @@ fn one(
     Err(absent(bundles, requested))
 }
 
-fn absent(bundles: &[&Bundle], requested: Requested<'_>) -> Problem {
+fn absent(bundles: &[&Bundle], requested: Requested<'_>) -> Finding {
     let (name, what) = match requested {
         Requested::Network(path) => (layout::last(path.as_str()), "the network plugin's manifest"),
         Requested::Addon(name) => (name, "the addon"),
@@ -142,7 +142,7 @@ fn absent(bundles: &[&Bundle], requested: Requested<'_>) -> Problem {
         Requested::Listed(name) | Requested::Url(name) => (name, "the manifest"),
     };
     match bundles.first() {
-        None => Problem::new(
+        None => Finding::package(
             format!("{what} {name} comes from an archive, but no archive is given"),
             "name the archives, or list the manifest by its URL",
         ),
@@ -161,7 +161,7 @@ fn find<'a>(
     cluster: &Cluster,
     bundle: &'a Bundle,
     requested: Requested<'_>,
-) -> Result<Option<FoundFile<'a>>, Problem> {
+) -> Result<Option<FoundFile<'a>>, Finding> {
     let index = bundle.index();
     let file = |path: &str| match layout::at(index, path)? {
         Found::File(file) => Some(file),
@@ -216,7 +216,7 @@ fn installed_at<'a>(
             else {
                 return None;
             };
-            let (sort, _) = Sort::of(item)?;
+            let (sort, _) = Sort::from_item(item)?;
             let place = placing::place(destination, name).ok()?;
             let below = path.as_str().strip_prefix(place.as_str())?;
             match (layout::find(index, sort, name)?, below.strip_prefix('/')) {
@@ -234,7 +234,7 @@ fn installed_at<'a>(
 }
 
 /// The only file of this name, wherever it lies.
-fn anywhere<'a>(bundle: &'a Bundle, name: &str) -> Result<Option<FoundFile<'a>>, Problem> {
+fn anywhere<'a>(bundle: &'a Bundle, name: &str) -> Result<Option<FoundFile<'a>>, Finding> {
     let found: Vec<FoundFile<'a>> = bundle
         .index()
         .entries()

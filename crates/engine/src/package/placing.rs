@@ -9,10 +9,8 @@ use hatchery_host::{
 };
 use hatchery_spec::value::AbsolutePath;
 
-use super::{
-    layout,
-    problem::{Problem, tell},
-};
+use super::{layout, problem::tell};
+use crate::finding::Finding;
 
 /// Files, directories and links, in the order of first mention.
 #[derive(Debug, Default)]
@@ -20,25 +18,25 @@ pub(super) struct Placing {
     operations: Vec<Operation>,
     /// Which of them it is, and what it was made from.
     places: BTreeMap<MachinePath, (usize, String)>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<Finding>,
 }
 
 /// The place of a thing in a directory of a machine.
-pub(super) fn place(directory: &AbsolutePath, name: &str) -> Result<MachinePath, Problem> {
+pub(super) fn place(directory: &AbsolutePath, name: &str) -> Result<MachinePath, Finding> {
     let directory = directory.as_str().trim_end_matches('/');
     machine_path(format!("{directory}/{}", layout::last(name)))
 }
 
-pub(super) fn machine_path(path: String) -> Result<MachinePath, Problem> {
+pub(super) fn machine_path(path: String) -> Result<MachinePath, Finding> {
     MachinePath::new(path).map_err(|error| {
-        Problem::new(
+        Finding::package(
             error.to_string(),
             "rename the file and pack the archive again",
         )
     })
 }
 
-/// Nobody but root changes what root runs.
+/// Only root changes what root runs.
 pub(super) fn mode_of_file(mode: u32) -> u16 {
     0o400 | bits(mode)
 }
@@ -88,7 +86,8 @@ impl Placing {
         match Access::root(mode) {
             Ok(access) => Some(access),
             Err(error) => {
-                let problem = Problem::new(error.to_string(), "correct its mode and pack it again");
+                let problem =
+                    Finding::package(error.to_string(), "correct its mode and pack it again");
                 tell(&mut self.problems, problem);
                 None
             }
@@ -106,7 +105,7 @@ impl Placing {
             }
             Some((earlier, from)) => {
                 if !merge(earlier, operation) {
-                    let problem = Problem::new(
+                    let problem = Finding::package(
                         format!("{path} would come from both {from} and {source}, which differ"),
                         "list only one of them for the roles of one machine",
                     );
@@ -116,16 +115,16 @@ impl Placing {
         }
     }
 
-    /// All of it, unless something lies below what is no directory.
-    pub(super) fn finish(mut self) -> (Vec<Operation>, Vec<Problem>) {
+    /// All operations, unless something lies below what is not a directory.
+    pub(super) fn finish(mut self) -> (Vec<Operation>, Vec<Finding>) {
         for (path, (_, source)) in &self.places {
             let mut above = path.parent();
             while let Some(parent) = above {
                 let found = self.places.get(&parent);
                 let operation = found.and_then(|(at, _)| self.operations.get(*at));
                 if matches!(operation, Some(Operation::File(_) | Operation::Link(_))) {
-                    let problem = Problem::new(
-                        format!("{source} would come to {path}, but {parent} is no directory"),
+                    let problem = Finding::package(
+                        format!("{source} would come to {path}, but {parent} is not a directory"),
                         "correct the destination of one of them",
                     );
                     tell(&mut self.problems, problem);

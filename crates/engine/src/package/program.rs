@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use super::{bundle::Bundle, cache, layout::FoundFile, problem::Problem};
-use crate::confinement::Launcher;
+use super::{bundle::Bundle, cache, layout::FoundFile};
+use crate::{confinement::Launcher, finding::Finding};
 
 /// A program that only prints its version takes less.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ pub(super) fn ask(
     bundle: &Bundle,
     programs: &[(FoundFile<'_>, &str)],
     launcher: Option<&Launcher>,
-) -> Result<Vec<Result<String, String>>, Problem> {
+) -> Result<Vec<Result<String, String>>, Finding> {
     let mut open: BTreeMap<&str, (String, &str)> = BTreeMap::new();
     let mut digests = BTreeSet::new();
     for (file, flag) in programs {
@@ -49,9 +49,9 @@ fn extract_and_run(
     bundle: &Bundle,
     open: &BTreeMap<&str, (String, &str)>,
     launcher: &Launcher,
-) -> Result<Answers, Problem> {
+) -> Result<Answers, Finding> {
     let no_room = |error: io::Error| {
-        Problem::new(
+        Finding::package(
             format!(
                 "cannot unpack programs to {}: {error}",
                 bundle.cache().display()
@@ -79,6 +79,6 @@ fn extract_and_run(
         answers.insert(digest.clone(), launcher.output(&path, flag, TIME_LIMIT));
         std::fs::remove_file(path)
     });
-    read.map_err(|error| Problem::unreadable(bundle.path(), &error))?;
+    read.map_err(|error| Finding::unreadable_archive(&error))?;
     Ok(answers)
 }

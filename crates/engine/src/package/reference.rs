@@ -1,6 +1,6 @@
 //! Names of images, as the stores of runtimes list them.
 
-/// The full name: `docker.io/library/x:1` for `x:1`. Nothing for what is no name.
+/// The full name: `docker.io/library/x:1` for `x:1`. `None` for what is not a name.
 pub(crate) fn full(reference: &str) -> Option<String> {
     let plain = reference
         .bytes()

@@ -11,10 +11,9 @@ use hatchery_spec::value::{Name, Release, Version};
 use super::{
     choice::PackageKind,
     installation::Installation,
-    problem::Problem,
     version::{self, CONTAINERD, COREDNS, ETCD, KUBERNETES, Software, Versions},
 };
-use crate::name_list::NameList;
+use crate::{finding::Finding, name_list::NameList};
 
 /// What to ask which machine: each package once for each kind of package manager, of a machine that has it
 /// and of one that gets it. Repositories may have moved on since the first were installed.
@@ -44,7 +43,7 @@ pub fn questions<'a>(
 ///
 /// # Errors
 /// When machines would get different versions of Kubernetes, or one that nothing is known of.
-pub fn versions(answers: &[(&Name, BTreeMap<PackageName, String>)]) -> Result<Versions, Problem> {
+pub fn versions(answers: &[(&Name, BTreeMap<PackageName, String>)]) -> Result<Versions, Finding> {
     let found = |software: &Software| -> Vec<(String, Release)> {
         let all = answers.iter().flat_map(|(machine, offered)| {
             let ours = offered.iter();
@@ -67,7 +66,7 @@ pub fn versions(answers: &[(&Name, BTreeMap<PackageName, String>)]) -> Result<Ve
             };
             if kubernetes.iter().any(differs) {
                 let names: Vec<_> = kubernetes.iter().map(|(name, _)| name.clone()).collect();
-                return Err(Problem::new(
+                return Err(Finding::package(
                     format!(
                         "repositories bring different versions of Kubernetes: {}",
                         NameList(&names)
@@ -76,7 +75,7 @@ pub fn versions(answers: &[(&Name, BTreeMap<PackageName, String>)]) -> Result<Ve
                 ));
             }
             let version = Version::parse(&first.to_string()).map_err(|wrong| {
-                Problem::new(
+                Finding::package(
                     format!(
                         "repositories bring Kubernetes {first}, which is {}",
                         wrong.problem
@@ -124,7 +123,7 @@ mod tests {
     const FILE: &str = "cluster-id: demo\nmasters: [{name: m0, ip: 10.201.1.11}]\n\
         workers: [{name: m0, ip: 10.201.1.11}, {name: w0, ip: 10.201.1.12}]\n";
 
-    fn judged(answers: [&[(&str, &str)]; 2]) -> Result<Versions, Problem> {
+    fn judged(answers: [&[(&str, &str)]; 2]) -> Result<Versions, Finding> {
         let cluster = forge::parse(FILE);
         let answers: Vec<_> = cluster
             .machines()

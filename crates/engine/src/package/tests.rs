@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use hatchery_host::operation::Operation;
 use hatchery_spec::{Cluster, cluster::Role};
 
-use super::{Bundles, Installation, PackageKind, Problem};
+use super::{Bundles, Installation, PackageKind};
+use crate::finding::Finding;
 
 /// What a machine gets for all its roles.
 fn all_of(
@@ -20,7 +21,7 @@ fn all_of(
     cluster: &Cluster,
     machine: &str,
     kind: PackageKind,
-) -> Result<Installation, Vec<Problem>> {
+) -> Result<Installation, Vec<Finding>> {
     let machines = cluster.machines();
     let node = machines
         .iter()
@@ -56,7 +57,7 @@ fn is_repository(operation: &Operation) -> bool {
 
 /// The one problem there is, with its remedy.
 #[track_caller]
-fn only(problems: Vec<Problem>) -> (String, String) {
-    let [problem] = <[Problem; 1]>::try_from(problems).unwrap();
+fn only(problems: Vec<Finding>) -> (String, String) {
+    let [problem] = <[Finding; 1]>::try_from(problems).unwrap();
     (problem.message, problem.remedy.unwrap_or_default())
 }

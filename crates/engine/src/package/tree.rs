@@ -5,8 +5,9 @@ use hatchery_host::{archive::Kind, path::MachinePath};
 use super::{
     bundle::Bundle,
     placing::{Placing, machine_path, mode_of_directory, mode_of_file},
-    problem::{Problem, tell},
+    problem::tell,
 };
+use crate::finding::Finding;
 
 /// Places all that lies in a directory, and itself if it is listed.
 pub(super) fn plant(bundle: &Bundle, directory: &str, target: &MachinePath, placing: &mut Placing) {
@@ -40,7 +41,7 @@ pub(super) fn plant(bundle: &Bundle, directory: &str, target: &MachinePath, plac
     }
 }
 
-fn leads_out(bundle: &Bundle, link: &str, target: &str) -> Problem {
+fn leads_out(bundle: &Bundle, link: &str, target: &str) -> Finding {
     bundle.problem(
         format!("has a link {link} to {target}, out of the directory that is installed"),
         "pack it again with the file in place of the link (tar --dereference)",

@@ -15,10 +15,9 @@ use super::{
     bundle::Bundle,
     choice, installation,
     layout::{self, FoundFile, Sort},
-    problem::Problem,
     program, version_list,
 };
-use crate::{confinement::Launcher, name_list::NameList};
+use crate::{confinement::Launcher, finding::Finding, name_list::NameList};
 
 /// Reads the numbers that a text begins with: `1.20.2-4.oe1`, `2:1.6.20~ds1-1`, `v3.5.0`.
 pub(super) fn leading(text: &str) -> Option<Release> {
@@ -52,13 +51,13 @@ fn said(text: &str) -> Option<Release> {
 /// What the archives bring; nothing for what comes from repositories, or cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// Kubernetes itself.
+    /// The version of Kubernetes.
     pub kubernetes: Option<Version>,
-    /// The store.
+    /// The version of etcd.
     pub etcd: Option<Release>,
     /// The runtime, alone or beneath Docker.
     pub containerd: Option<Release>,
-    /// The cluster's DNS, where it is no pod.
+    /// The version of CoreDNS, where it is not a pod.
     pub coredns: Option<Release>,
 }
 
@@ -71,12 +70,12 @@ pub struct Learned {
     pub unknown: Vec<Unknown>,
 }
 
-/// A program whose version nothing tells.
+/// A program whose version is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// The program in the archive.
     program: String,
-    /// Why it does not tell.
+    /// Why its version is unknown.
     reason: String,
     /// The key of the deploy file that would.
     key: &'static str,
@@ -100,7 +99,7 @@ impl fmt::Display for Unknown {
 pub(super) struct Software {
     /// Its name in `versions.yaml`.
     name: &'static str,
-    /// The key of the deploy file that tells its version.
+    /// The key of the deploy file that sets its version.
     key: &'static str,
     pub(super) packages: &'static [&'static str],
     programs: &'static [&'static str],
@@ -157,7 +156,7 @@ pub(super) fn versions(
     cluster: &Cluster,
     bundles: &[(Arch, &Bundle)],
     launcher: Option<&Launcher>,
-) -> Result<Learned, Vec<Problem>> {
+) -> Result<Learned, Vec<Finding>> {
     let mut found: [Vec<(Arch, Release)>; 4] = Default::default();
     let mut unknown: Vec<(usize, Unknown)> = Vec::new();
     let mut problems = Vec::new();
@@ -213,13 +212,13 @@ pub(crate) fn contradictions(
     cluster: &Cluster,
     brought: [Option<Release>; 3],
     by: &str,
-) -> Vec<Problem> {
+) -> Vec<Finding> {
     let all = ALL[1..].iter().zip(brought).zip(written(cluster));
     all.filter_map(|((software, found), written)| {
         let (found, written) = found.zip(written)?;
         let is_other = (found.major, found.minor) != (written.major, written.minor);
         is_other.then(|| {
-            Problem::new(
+            Finding::package(
                 format!(
                     "the file says that {} is {written}, and {by} bring {found}",
                     software.name
@@ -232,7 +231,7 @@ pub(crate) fn contradictions(
 }
 
 /// One version of Kubernetes in all archives.
-fn agreed(found: &[(Arch, Release)]) -> Result<Option<Version>, Problem> {
+fn agreed(found: &[(Arch, Release)]) -> Result<Option<Version>, Finding> {
     let Some((_, first)) = found.first() else {
         return Ok(None);
     };
@@ -241,7 +240,7 @@ fn agreed(found: &[(Arch, Release)]) -> Result<Option<Version>, Problem> {
             .iter()
             .map(|(arch, release)| format!("{release} for {arch}"))
             .collect();
-        return Err(Problem::new(
+        return Err(Finding::package(
             format!(
                 "the archives bring different versions of Kubernetes: {}",
                 NameList(&found)
@@ -250,7 +249,7 @@ fn agreed(found: &[(Arch, Release)]) -> Result<Option<Version>, Problem> {
         ));
     }
     let version = Version::parse(&first.to_string()).map_err(|wrong| {
-        Problem::new(
+        Finding::package(
             format!(
                 "the archives bring Kubernetes {first}, which is {}",
                 wrong.problem
@@ -268,7 +267,7 @@ fn releases(
     arch: Arch,
     bundle: &Bundle,
     launcher: Option<&Launcher>,
-) -> Result<Releases, Problem> {
+) -> Result<Releases, Finding> {
     let roles: BTreeSet<Role> = super::roles_on(cluster, arch);
     let items: Vec<&Item> = installation::items(cluster, &roles).collect();
     let list = version_list::read(bundle)?;
@@ -304,7 +303,7 @@ fn releases(
             Err(why) if number == 0 && cluster.kubernetes_version.is_none() => {
                 return Err(bundle.problem(
                     format!(
-                        "holds {}, which does not tell its version ({flag}): {why}",
+                        "holds {}, which does not print its version ({flag}): {why}",
                         file.path
                     ),
                     "write kubernetes-version into the deploy file, or pack versions.yaml",
@@ -331,7 +330,7 @@ fn packaged(
     arch: Arch,
     items: &[&Item],
     software: &Software,
-) -> Result<Option<Release>, Problem> {
+) -> Result<Option<Release>, Finding> {
     let mut found: Vec<(&str, Release)> = Vec::new();
     let listed = |name: &&&str| {
         items
@@ -376,7 +375,7 @@ fn listed_program<'a>(
             Item::Bin { name, .. } | Item::Binary { name, .. }
                 if layout::last(name) == *program =>
             {
-                let sort = Sort::of(item)?.0;
+                let sort = Sort::from_item(item)?.0;
                 layout::find_file(bundle.index(), sort, name)
             }
             _ => None,

@@ -1,4 +1,4 @@
-//! `versions.yaml` at the top of an archive: which versions it brings, so that no program has to be run to tell.
+//! `versions.yaml` at the top of an archive: which versions it brings, so that no program has to be run to find out.
 //!
 //! ```yaml
 //! kubernetes: 1.37.0
@@ -14,10 +14,9 @@ use hatchery_spec::value::Release;
 use super::{
     bundle::Bundle,
     layout::{self, Found, FoundFile},
-    problem::Problem,
     version,
 };
-use crate::name_list::NameList;
+use crate::{finding::Finding, name_list::NameList};
 
 /// Where it lies.
 const PLACE: &str = "versions.yaml";
@@ -31,7 +30,7 @@ pub(super) fn file(bundle: &Bundle) -> Option<FoundFile<'_>> {
 }
 
 /// The versions by name; none where an archive has no list.
-pub(super) fn read(bundle: &Bundle) -> Result<BTreeMap<String, Release>, Problem> {
+pub(super) fn read(bundle: &Bundle) -> Result<BTreeMap<String, Release>, Finding> {
     let Some(text) = file(bundle).and_then(|file| bundle.manifest(&file)) else {
         return Ok(BTreeMap::new());
     };

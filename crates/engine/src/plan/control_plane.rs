@@ -32,7 +32,7 @@ impl<'a> Maker<'a> {
         for node in stopped {
             self.add(node, Owner::Etcd, &prepared, &[etcd::resources])?;
             self.graph.last_runs(Concurrency::Together);
-            begun.extend(self.of(Owner::Etcd, &node.name));
+            begun.extend(self.tasks_of(Owner::Etcd, &node.name));
         }
         for node in running {
             let needs = self.prepared(&node.name);
@@ -44,7 +44,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Whether too few members have certificates that hold. Those that run may still hear each other over connections of
-    /// before, but one that is restarted hears nobody: all of them need new ones together.
+    /// before, but one that is restarted reaches none: all of them need new ones together.
     fn has_lost_its_quorum(&self) -> bool {
         let members = self.present(|node| node.is(Role::Etcd));
         let ended = members
@@ -84,7 +84,7 @@ impl<'a> Maker<'a> {
         before.extend(
             stopped
                 .iter()
-                .flat_map(|node| self.of(Owner::Master, &node.name)),
+                .flat_map(|node| self.tasks_of(Owner::Master, &node.name)),
         );
         for node in running {
             self.master(node, &Edges::on(true, before.clone()))?;
@@ -107,7 +107,7 @@ impl<'a> Maker<'a> {
             .collect();
         for node in self.masters().into_iter().skip(1) {
             let etcd = Edges::needs(self.all(Owner::Etcd, Role::Etcd));
-            let own = self.of(Owner::Worker, &node.name);
+            let own = self.tasks_of(Owner::Worker, &node.name);
             let after = [up.clone(), api.clone(), own].concat();
             self.master(node, &etcd.and(Edges::on(true, after)))?;
         }
@@ -142,7 +142,7 @@ impl<'a> Maker<'a> {
         let masters = self.masters();
         let tasks: Vec<TaskId> = masters
             .iter()
-            .flat_map(|node| self.of(Owner::Master, &node.name))
+            .flat_map(|node| self.tasks_of(Owner::Master, &node.name))
             .collect();
         match self.api_lives() {
             true => Edges::on(true, tasks),

@@ -1,4 +1,4 @@
-//! What tells whether two plans are to make the same of a cluster.
+//! A hash by which plans are compared: equal for plans that would do the same.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use hatchery_host::content::Hash;
 use super::{ApiWork, Plan, Work};
 
 impl Plan {
-    /// A sum over all that machines and the API are to have. It covers the sums of files, and secrets and certificates only as
+    /// A hash of the wanted state of machines and of the API. It covers the sums of files, and secrets and certificates only as
     /// far as they are asked for.
     pub fn hash(&self) -> String {
         let mut text = String::new();
@@ -30,7 +30,7 @@ impl Plan {
                 Work::Api(work) => write_api_work(&mut text, work),
             }
         }
-        Hash::of(text.as_bytes()).as_str().to_owned()
+        Hash::digest(text.as_bytes()).as_str().to_owned()
     }
 }
 

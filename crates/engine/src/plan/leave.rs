@@ -1,6 +1,6 @@
 //! Nodes that go: their pods first, then their names, then what is on their machines.
 //!
-//! What is on a machine is the last, since it alone tells a later run that something is left to do.
+//! What is on a machine comes last, since only by it a later run knows that something is left to do.
 
 use std::collections::BTreeMap;
 

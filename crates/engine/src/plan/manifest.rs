@@ -10,7 +10,7 @@ use crate::api;
 pub struct Manifest {
     /// Where they come from.
     pub name: String,
-    /// The objects.
+    /// The objects of the manifest, in its order.
     pub objects: Vec<DynamicObject>,
 }
 
@@ -19,7 +19,7 @@ pub struct Manifest {
 pub struct Workload {
     /// Of which kind.
     pub kind: api::Workload,
-    /// Where.
+    /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -41,7 +41,7 @@ impl Manifest {
         self.objects.iter().filter_map(api::ObjectRef::to).collect()
     }
 
-    /// Labels its objects, so that they can be told from others' when they are no longer wanted.
+    /// Labels its objects, so that they are found when they are no longer wanted.
     pub(super) fn label(&mut self) {
         let value = label_value(&self.name);
         for object in &mut self.objects {

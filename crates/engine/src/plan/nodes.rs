@@ -24,12 +24,12 @@ impl Maker<'_> {
         }
         let applied: Vec<_> = addons.iter().map(|addon| addon.applied).collect();
         for machine in workers {
-            let worker = self.of(Owner::Worker, &machine.name).into_iter();
+            let worker = self.tasks_of(Owner::Worker, &machine.name).into_iter();
             let needs: Vec<_> = worker.chain(self.api_ready).collect();
             let node = Node {
                 name: machine.name.clone(),
                 labels: taints::labels(versions, machine),
-                taints: taints::of(cluster, versions, machine),
+                taints: taints::for_node(cluster, versions, machine),
             };
             let work = ApiWork::Node(node);
             let task = self.graph.api_after("node ready", &needs, &applied, work);

@@ -1,4 +1,4 @@
-//! What machines have of an earlier file and nobody wants any more.
+//! What machines have of an earlier file and no longer need.
 //!
 //! A task names all that its owner needs on a machine, so whatever the machine's record holds for that owner beside it goes
 //! back to what it was, and an owner without a task gives up everything. That comes after the machine's own tasks: what
@@ -30,7 +30,7 @@ pub struct Released {
     pub what: String,
     /// In the machine's terms.
     pub release: Release,
-    /// Whether somebody else still needs it, so that it stays.
+    /// Whether another owner still needs it, so that it stays.
     pub stays: bool,
 }
 
@@ -49,7 +49,7 @@ impl Released {
 /// The records that each owner has on a machine once a plan is done.
 type Wanted = BTreeMap<Word, BTreeSet<RecordKey>>;
 
-/// Packages and images stay until the machine leaves: what else needs them by now, nobody has written down.
+/// Packages and images stay until the machine leaves: what else needs them by now is not recorded.
 const KEPT: [&str; 2] = ["package", "image"];
 
 impl Maker<'_> {
@@ -180,7 +180,7 @@ fn title(one: &ManagedResource) -> String {
     }
 }
 
-/// Whether a script that nobody names any more stays. The way back of ours may do anything, so one that merely got another name
+/// Whether a script that is no longer named stays. The undo script of ours may do anything, so one that merely got another name
 /// must not end what runs: it goes with its owner, or with the machine's role. The user's own only forget that they ran.
 fn keeps_script(owner: &Word, node: &Machine, wanted: &Wanted) -> bool {
     let users = [Owner::Prejoin, Owner::Postjoin].map(Owner::as_str);
@@ -193,7 +193,7 @@ fn stand_ins(resource: &Resource) -> Result<Vec<Operation>, resource::Error> {
     let file = |path: &MachinePath| {
         Ok(Operation::File(File {
             path: path.clone(),
-            content: Content::known(Hash::of(b""), 0),
+            content: Content::known(Hash::digest(b""), 0),
             access: Access::root(0o600)?,
         }))
     };

@@ -7,7 +7,7 @@ use super::{ApiWork, Plan, TaskId, Work, graph::Graph};
 /// What a task is called that runs the user's scripts ahead of cleanup. Few machines have any.
 pub const SCRIPTS_BEFORE_CLEANUP: &str = "scripts before cleanup";
 
-/// What becomes of these machines. The user's own scripts for this come first, while the whole cluster is there; a machine
+/// Puts these machines back. The user's own scripts for this come first, while the whole cluster is there; a machine
 /// on which one fails is left as it is, since it may have had something to save.
 pub fn remove<'a>(machines: impl IntoIterator<Item = &'a Name>) -> Plan {
     let mut graph = Graph::default();

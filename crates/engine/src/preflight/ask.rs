@@ -1,4 +1,4 @@
-//! Asks many machines at once what they are like. A machine that hangs keeps nobody waiting but itself.
+//! Asks many machines concurrently for their facts. A machine that does not answer delays no other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,9 +17,9 @@ pub type Reply = Result<(Facts, Managed), Error>;
 /// How machines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskOptions {
-    /// So many at the same time; at least one.
+    /// The maximum number of machines asked concurrently; at least one.
     pub parallel: usize,
-    /// Each has so long, from its turn on.
+    /// The timeout for each machine, from its turn on.
     pub deadline: Duration,
     /// Whether the connections stay for what comes next.
     pub stay: bool,
@@ -38,7 +38,7 @@ impl Default for AskOptions {
 /// Saying goodbye may take no longer.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Asks every machine for its facts; nothing is changed anywhere. `on_reply` is told of each answer as it comes.
+/// Asks every machine for its facts; nothing is changed anywhere. `on_reply` is called for each answer as it comes.
 pub async fn ask(
     machines: &Machines,
     options: AskOptions,

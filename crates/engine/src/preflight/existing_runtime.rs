@@ -1,4 +1,4 @@
-//! A container runtime that serves somebody already is shared only by the user's word.
+//! A container runtime that is in use already is shared only with the user's consent.
 
 use hatchery_spec::cluster::Role;
 
@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
         return;
     }
     let name = subject.cluster.runtime.kind.as_str();
-    let runtime = runtime::of(subject.cluster);
+    let runtime = runtime::for_cluster(subject.cluster);
     let Some(uses) = runtime.uses(before) else {
         return;
     };
@@ -52,7 +52,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
 
 /// Whether the cluster has set up the runtime already, before such things were written down.
 fn has_runtime(subject: &Subject<'_>) -> bool {
-    let ours = runtime::of(subject.cluster).configuration();
+    let ours = runtime::for_cluster(subject.cluster).configuration();
     let mut resources = subject.managed.resources.iter();
     resources.any(|resource| resource.name == ours)
 }

@@ -33,7 +33,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Docker's own registry is asked at another name than it is called by.
 const DOCKER: &str = "registry-1.docker.io";
 
-/// What is not to be had, each registry with the machines that would need it.
+/// Images that cannot be pulled, each registry with the machines that would need it.
 pub(crate) async fn check(
     wanted: &Wanted,
     plan: &Plan,
@@ -96,9 +96,9 @@ fn has_mirrors(cluster: &Cluster, registry: &str) -> bool {
     registry == DOCKER_HUB || cluster.runtime.kind.mirrors_any_registry
 }
 
-/// Whether images may come to a machine in a way that cannot be told beforehand.
+/// Whether images may come to a machine in a way that is not known beforehand.
 fn has_own_ways(cluster: &Cluster, node: &Node, facts: &Facts) -> bool {
-    let wanted = runtime::of(cluster).name();
+    let wanted = runtime::for_cluster(cluster).name();
     let mut runtimes = facts.runtimes.iter();
     let mut roles = node.roles.iter();
     let is_script = |item: &Item| matches!(item, Item::Shell { .. });

@@ -31,7 +31,7 @@ fn modules(subject: &Subject<'_>, findings: &mut Findings) {
         let ipvs = ["ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh"];
         needed.extend(ipvs.map(|module| (module, "kube-proxy in mode ipvs")));
     }
-    if let Some(plugin) = network_plugin::of(subject.cluster) {
+    if let Some(plugin) = network_plugin::for_cluster(subject.cluster) {
         let modules = plugin.modules().iter();
         needed.extend(modules.map(|module| (*module, plugin.name())));
     }
@@ -77,9 +77,9 @@ fn cgroups(subject: &Subject<'_>, findings: &mut Findings) {
             findings,
             (Warning, "cgroup-v1"),
             format!(
-                "has control groups v1, which Kubernetes {version} only tolerates when told to"
+                "has control groups v1, which Kubernetes {version} tolerates only when configured to"
             ),
-            "it will be told to; better boot with 'systemd.unified_cgroup_hierarchy=1'",
+            "the kubelet is configured so; it is better to boot with 'systemd.unified_cgroup_hierarchy=1'",
         );
     }
 }

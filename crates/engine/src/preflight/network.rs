@@ -29,7 +29,7 @@ fn hostname(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Note, "hostname"),
-            format!("will be called {wanted}; now it is {now}"),
+            format!("will be renamed to {wanted}; now it is {now}"),
             "",
         );
     }
@@ -114,7 +114,7 @@ fn firewalls(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Warning, "firewall"),
-            "has nftables.service, whose own rules may bar the ports of its roles",
+            "has nftables.service, whose own rules may block the ports of its roles",
             "allow the cluster's ports in /etc/nftables.conf",
         );
     }
@@ -130,7 +130,7 @@ fn resolver(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Warning, "resolver"),
-            "names no server in /etc/resolv.conf: pods can look up nothing outside the cluster",
+            "names no server in /etc/resolv.conf: pods cannot resolve names outside the cluster",
             "name the network's name server in /etc/resolv.conf there",
         );
     } else if resolver.has_loopback() && real > 0 {

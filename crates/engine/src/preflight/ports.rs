@@ -1,4 +1,4 @@
-//! Ports that the parts of a cluster listen on, and who has them already.
+//! Ports that the parts of a cluster listen on, and which process has them already.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -104,7 +104,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings) {
             }
             names.dedup();
             let holder = if names.is_empty() {
-                "a process that is not known".to_owned()
+                "an unknown process".to_owned()
             } else {
                 names.join(", ")
             };

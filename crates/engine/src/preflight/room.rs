@@ -103,7 +103,7 @@ fn swap(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Warning, "swap"),
-            format!("swaps to {}; the kubelet wants no swap", paths.join(", ")),
+            format!("swaps to {}; the kubelet requires swap to be off", paths.join(", ")),
             "run 'swapoff -a' there and take swap out of /etc/fstab, or it is back after the next boot",
         );
     }
@@ -119,7 +119,7 @@ fn places(subject: &Subject<'_>) -> Vec<(String, u64, u64)> {
         places.push(("/var/log", 128, 1024));
     }
     if subject.is(Role::Worker) {
-        let images = runtime::of(subject.cluster).data();
+        let images = runtime::for_cluster(subject.cluster).data();
         places.extend([
             ("/var/lib/kubelet", 128, 1024),
             (images, 1024, 10 * 1024),

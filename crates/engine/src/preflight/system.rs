@@ -43,7 +43,7 @@ fn root(subject: &Subject<'_>, findings: &mut Findings) {
         subject.say(
             findings,
             (Error, "not-root"),
-            format!("lets {} do nothing as root", subject.node.access.user),
+            format!("does not let {} become root", subject.node.access.user),
             "log in as root, or as a user whom sudo makes root",
         );
     }

@@ -10,9 +10,10 @@ use hatchery_spec::{
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
-    Problem,
+    ACCESS,
     environment::{Environment, reason},
 };
+use crate::finding::Finding;
 
 /// The user's keys that are tried when none is named, most wanted first.
 const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
@@ -21,8 +22,8 @@ const USUAL_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 pub(super) struct Credentials<'a> {
     environment: &'a Environment,
     passphrase: Option<SecretString>,
-    files: HashMap<LocalPath, Result<SecretString, Problem>>,
-    keys: HashMap<LocalPath, Result<Key, Problem>>,
+    files: HashMap<LocalPath, Result<SecretString, Finding>>,
+    keys: HashMap<LocalPath, Result<Key, Finding>>,
     usual: Option<Vec<Auth>>,
 }
 
@@ -46,7 +47,7 @@ impl<'a> Credentials<'a> {
         &mut self,
         private_key: Option<&LocalPath>,
         password: Option<&Password>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<Finding>,
     ) -> Vec<Auth> {
         let key = private_key.map(|path| self.key(path).map(Auth::Key));
         let password = password.map(|password| self.password(password).map(Auth::Password));
@@ -65,22 +66,34 @@ impl<'a> Credentials<'a> {
     }
 
     /// sudo's password: its own, or else the login's.
-    pub(super) fn sudo(&mut self, access: &Access) -> Result<Option<SecretString>, Problem> {
+    pub(super) fn sudo(&mut self, access: &Access) -> Result<Option<SecretString>, Finding> {
         let password = access.sudo_password.as_ref().or(access.password.as_ref());
         password.map(|password| self.password(password)).transpose()
     }
 
-    fn password(&mut self, password: &Password) -> Result<SecretString, Problem> {
+    fn password(&mut self, password: &Password) -> Result<SecretString, Finding> {
         match password {
-            Password::Text(secret) => {
-                checked(secret.expose().into()).map_err(|reason| Problem::PasswordText { reason })
-            }
+            Password::Text(secret) => checked(secret.expose().into()).map_err(|reason| {
+                Finding::error(
+                    ACCESS,
+                    format!("a password in the deploy file {reason}"),
+                    "correct the password, or use password-env or password-file",
+                )
+            }),
             Password::Environment(name) => {
-                let wrong = |reason| Problem::Variable {
-                    name: name.clone(),
-                    reason,
+                let wrong = |reason| {
+                    Finding::error(
+                        ACCESS,
+                        format!(
+                            "the environment variable {name}, which should contain a password, {reason}"
+                        ),
+                        format!("set it for this command: read -rs {name} && export {name}"),
+                    )
                 };
-                let value = self.environment.variable(name).ok_or(wrong("is not set"))?;
+                let value = self
+                    .environment
+                    .variable(name)
+                    .ok_or_else(|| wrong("is not set"))?;
                 checked(value.into()).map_err(wrong)
             }
             Password::File(path) => {
@@ -91,7 +104,7 @@ impl<'a> Credentials<'a> {
         }
     }
 
-    fn key(&mut self, path: &LocalPath) -> Result<Key, Problem> {
+    fn key(&mut self, path: &LocalPath) -> Result<Key, Finding> {
         let (environment, passphrase) = (self.environment, &self.passphrase);
         let find = || {
             // Opened here only to know; the connection reads it when it needs it.
@@ -101,9 +114,12 @@ impl<'a> Credentials<'a> {
                 }
                 Ok(Key::file(file, passphrase.clone()))
             });
-            found.map_err(|error| Problem::PrivateKey {
-                path: path.to_string(),
-                reason: reason(&error),
+            found.map_err(|error| {
+                Finding::error(
+                    ACCESS,
+                    format!("cannot use the private key {path}: {}", reason(&error)),
+                    "correct private-key-path, or remove it to use the SSH agent and your default keys",
+                )
             })
         };
         self.keys.entry(path.clone()).or_insert_with(find).clone()
@@ -130,10 +146,13 @@ impl<'a> Credentials<'a> {
     }
 }
 
-fn password_file(environment: &Environment, path: &LocalPath) -> Result<SecretString, Problem> {
-    let wrong = |reason: String| Problem::PasswordFile {
-        path: path.to_string(),
-        reason,
+fn password_file(environment: &Environment, path: &LocalPath) -> Result<SecretString, Finding> {
+    let wrong = |reason: String| {
+        Finding::error(
+            ACCESS,
+            format!("cannot use the password file {path}: {reason}"),
+            format!("write the password into {path} as one line (chmod 600), or correct the path"),
+        )
     };
     let read = environment
         .expand(path.as_str())

@@ -70,7 +70,7 @@ impl Environment {
         })
     }
 
-    /// Others, for whoever acts for somebody else.
+    /// Others, for a caller that acts for another user.
     pub fn new(
         cache: PathBuf,
         user_home: Option<PathBuf>,

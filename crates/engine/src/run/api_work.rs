@@ -60,7 +60,7 @@ impl Run<'_> {
 fn not_drained(error: &api::Error) -> TaskError {
     let remedy = match error {
         api::Error::Deadline { .. } => Some(
-            "loosen what holds the pods back and run again, or delete the machine with --force"
+            "change what keeps the pods, such as a PodDisruptionBudget, and run again, or delete the machine with --force"
                 .to_owned(),
         ),
         error => error.remedy(),

@@ -1,4 +1,4 @@
-//! What a run tells of its tasks, and what it remembers of those that were not done.
+//! The events that a run emits about its tasks, and the failures that it collects.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ use crate::{name_list::NameList, plan::Lane};
 const ANSWER: Duration = Duration::from_secs(5);
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Members that others have just restarted get so long before they count as lost.
+/// The time that members have to come back after a restart before they count as lost.
 const SETTLING: Duration = Duration::from_secs(15);
 /// No answer about health is longer.
 const LONGEST: u64 = 16 * 1024;
@@ -209,7 +209,7 @@ fn not_back(what: &str, remedy: &str) -> TaskError {
     ))
 }
 
-/// Where kubelets tell their health: 10248 unless the user says otherwise.
+/// The port of the kubelets' health endpoint: 10248 unless the user sets another.
 fn kubelet_port(cluster: &Cluster) -> u16 {
     let user = cluster.extra_args.get(&Component::Kubelet);
     let mut arguments = user.into_iter().flat_map(Arguments::iter);
@@ -272,7 +272,7 @@ fn refuse_member(count: usize, healthy: &BTreeSet<Name>, member: &Name) -> Optio
 
 /// Why a master may not be restarted: it would not come back without etcd.
 fn refuse_master(count: usize, healthy: usize) -> Option<String> {
-    (2 * healthy <= count).then(|| format!("{healthy} of {count} members are no majority"))
+    (2 * healthy <= count).then(|| format!("{healthy} of {count} members are not a majority"))
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use crate::{
     plan::{Concurrency, Task, Work},
 };
 
-/// A machine has so long to tell what would change.
+/// The time that a machine has to say what would change.
 const LOOK: Duration = Duration::from_secs(120);
 
 impl Run<'_> {
-    /// Whether anything on the machine is not as it is to be.
+    /// Whether anything on the machine differs from the wanted state.
     pub(super) async fn would_change(&self, work: &Work) -> Result<bool, TaskError> {
         let Some((_, machine, task)) = self.question(work)? else {
             return Ok(false);
@@ -103,7 +103,7 @@ impl Run<'_> {
             }
             HostEvent::Waiting { run } => step(&format!("waiting for run {run}")),
             HostEvent::Fenced { run } => {
-                step(&format!("ended run {run}, to which nobody listened"));
+                step(&format!("ended run {run}, whose control process was gone"));
             }
             HostEvent::Lost { reason } => step(&format!("connecting again: {reason}")),
         };

@@ -14,11 +14,11 @@ use crate::{
     plan::{Node, Workload},
 };
 
-/// So many kubelets are asked what is wrong; it is mostly the same everywhere.
+/// The number of kubelets that are asked what is wrong; it is mostly the same everywhere.
 const KUBELETS: usize = 10;
-/// Each has so long.
+/// The timeout for each of them.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A kubelet has so long to start.
+/// The time that a kubelet has to start.
 const RESTART: Duration = Duration::from_secs(60);
 
 impl Run<'_> {

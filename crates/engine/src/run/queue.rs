@@ -24,7 +24,7 @@ pub(super) enum Next {
 /// How much of a task is done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Whether anything would be changed, so that nobody waits for a turn in vain.
+    /// Whether anything would be changed, so that no turn is taken in vain.
     Look,
     /// All of it.
     Work,
@@ -36,7 +36,7 @@ pub(super) enum End {
     Good,
     /// Those that need it are not begun.
     Bad,
-    /// The same, and nobody who shares its lane is touched any more.
+    /// The same, and no other task of its lane is begun any more.
     BadForLane,
 }
 
@@ -236,7 +236,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// So many machines of a lane may be not well at the same time.
+    /// The maximum number of machines of a lane that may be unavailable at the same time.
     fn room_in(&self, lane: Lane) -> usize {
         match lane {
             Lane::Etcd | Lane::ControlPlane => 1,

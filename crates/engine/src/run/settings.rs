@@ -41,10 +41,10 @@ impl Default for Settings {
     }
 }
 
-/// So many nodes, or so much of all of them.
+/// A number of nodes, or a percentage of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxUnavailable {
-    /// A number.
+    /// A number of nodes.
     Count(NonZeroUsize),
     /// A share of all workers, from 1 to 100; at least one of them.
     Percent(u8),
@@ -57,8 +57,8 @@ impl Default for MaxUnavailable {
 }
 
 impl MaxUnavailable {
-    /// How many of `workers` that is.
-    pub fn of(self, workers: usize) -> usize {
+    /// How many of this number of workers may be unavailable; at least one.
+    pub fn for_workers(self, workers: usize) -> usize {
         match self {
             Self::Count(count) => count.get(),
             Self::Percent(percent) => (workers * usize::from(percent) / 100).max(1),
@@ -88,7 +88,10 @@ mod tests {
 
     #[test]
     fn a_share_is_never_nothing() {
-        let count = |text: &str, workers| text.parse::<MaxUnavailable>().map(|one| one.of(workers));
+        let count = |text: &str, workers| {
+            text.parse::<MaxUnavailable>()
+                .map(|one| one.for_workers(workers))
+        };
         assert_eq!(count("10%", 3), Ok(1));
         assert_eq!(count("10%", 1000), Ok(100));
         assert_eq!(count("100%", 7), Ok(7));

@@ -12,7 +12,7 @@ use hatchery_spec::value::Name;
 use super::{Cause, Done, Run, TaskError};
 use crate::{owner::Owner, plan::Released, traces::KubernetesTraces};
 
-/// One round of putting things back takes at most so long.
+/// The timeout of one round of putting things back.
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Scripts of the user's have limits of their own.
 const SCRIPTS: Duration = Duration::from_secs(2 * 3600);
@@ -155,7 +155,7 @@ mod tests {
             unreachable(Unreachable::Refused),
             Transport::Handshake {
                 host: host(),
-                reason: "the other side closes the connection before it says a word".into(),
+                reason: "the other side closes the connection before it sends anything".into(),
             },
             Transport::Deadline {
                 host: host(),

@@ -6,7 +6,7 @@ use hatchery_spec::{
 };
 
 use crate::{
-    finding::{Finding, Severity},
+    finding::Finding,
     observed::{ETCD, Observed},
 };
 
@@ -35,7 +35,7 @@ pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Op
     let (why, remedy) = if !formed {
         (
             "a cluster is made with all its masters, etcd members and its load balancer".to_owned(),
-            "see to it that it answers and run again, or take it out of the deploy file",
+            "make sure that it answers and run again, or take it out of the deploy file",
         )
     } else {
         (
@@ -44,15 +44,12 @@ pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Op
                  more than half of the members and one master have to be",
                 cluster.masters().len()
             ),
-            "see to it that it answers, and run again",
+            "make sure that it answers, and run again",
         )
     };
     Some(Finding {
-        severity: Severity::Error,
-        code: "needed",
         machines: needed,
-        message: format!("cannot be left out: {why}"),
-        remedy: Some(remedy.to_owned()),
+        ..Finding::error("needed", format!("cannot be left out: {why}"), remedy)
     })
 }
 

@@ -18,10 +18,10 @@ use crate::{
     wanted::Wanted,
 };
 
-/// A change that nothing stands against, and all that was found out about it.
+/// A change that can be made, and all that was found out about it.
 #[derive(Debug)]
 pub struct Planned {
-    /// What the cluster is to be.
+    /// The wanted state of the cluster.
     pub wanted: Wanted,
     /// What its machines are.
     pub observed: Observed,
@@ -29,7 +29,7 @@ pub struct Planned {
     pub machines: Machines,
     /// What there is to say about them; no error among it.
     pub findings: Vec<Finding>,
-    /// What is to be done.
+    /// The tasks.
     pub plan: Plan,
     /// Whether the control plane was begun before.
     pub formed: bool,
@@ -53,7 +53,7 @@ impl Session {
     /// Looks at everything, and says what has to be done.
     ///
     /// # Errors
-    /// All that stands against the change, of the first kind that does.
+    /// All reasons against the change, of the first kind that there is.
     pub async fn plan(&self, cluster: &Cluster) -> Result<Planned, Refusal> {
         // What is known without asking is said without asking.
         if self.record.as_ref().is_some_and(|one| one.formed) {
@@ -79,11 +79,16 @@ impl Session {
             .as_ref()
             .is_some_and(|one| comparison::is_formed(one, &present));
         let mut findings = self.check(cluster, &observed, formed)?;
-        let opened = opened?;
-        let installations = opened.installations(cluster, &observed)?;
-        let manifests = opened.manifests(cluster).await?;
-        let offered = wanted::ask_repositories(&machines, &installations, &observed).await?;
-        let versions = wanted::resolve(cluster, opened.versions(), offered)?;
+        let opened = opened.map_err(Refusal::file)?;
+        let installations = opened
+            .installations(cluster, &observed)
+            .map_err(Refusal::file)?;
+        let manifests = opened.manifests(cluster).await.map_err(Refusal::file)?;
+        let offered = wanted::ask_repositories(&machines, &installations, &observed)
+            .await
+            .map_err(Refusal::file)?;
+        let versions =
+            wanted::resolve(cluster, opened.versions(), offered).map_err(Refusal::file)?;
         self.compare(cluster, Some(&versions), &present)?;
         let wanted = Wanted {
             images: wanted::images(cluster, installations.values()),
@@ -129,7 +134,7 @@ impl Session {
         diff::look(&planned.plan, access, !is_new, self.settings.parallel).await
     }
 
-    /// What there is to say about machines, as long as nothing stands against the change.
+    /// The findings about machines, as long as none of them prevents the change.
     fn check(
         &self,
         cluster: &Cluster,

@@ -12,7 +12,7 @@ use crate::{
     status,
 };
 
-/// The API of a cluster has so long to say its version.
+/// The time that the API of a cluster has to answer.
 const DEADLINE: Duration = Duration::from_secs(8);
 
 /// What is known of a cluster, if anything is. Nothing is written: a record that an earlier release wrote is completed by

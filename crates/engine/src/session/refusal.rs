@@ -1,12 +1,13 @@
 //! Why a cluster cannot become what is wanted. Nothing was touched.
 
+use std::fmt;
+
 use crate::{
     finding::{Finding, Severity},
-    package::Problem,
-    plan, reach,
+    plan,
 };
 
-/// All that stands against a change, of the first kind that does.
+/// All reasons against a change, of the first kind that there is.
 #[derive(Debug)]
 pub struct Refusal {
     /// Of what kind it is.
@@ -24,7 +25,7 @@ pub enum RefusalKind {
     ControlMachine,
     /// Machines are not as they must be.
     Machines,
-    /// Archives are not as they must be, versions do not go together, or a value cannot be told to a machine.
+    /// Archives are not as they must be, versions do not go together, or a value cannot be used on a machine.
     File,
 }
 
@@ -32,19 +33,18 @@ impl Refusal {
     pub(crate) fn new(kind: RefusalKind, findings: Vec<Finding>) -> Self {
         Self { kind, findings }
     }
-}
 
-impl From<Vec<reach::Error>> for Refusal {
-    fn from(errors: Vec<reach::Error>) -> Self {
-        let findings = errors.into_iter().map(Into::into);
-        Self::new(RefusalKind::ControlMachine, findings.collect())
+    /// What the file or its packages cannot give.
+    pub(crate) fn file(findings: Vec<Finding>) -> Self {
+        Self::new(RefusalKind::File, findings)
     }
 }
 
-impl From<Vec<Problem>> for Refusal {
-    fn from(problems: Vec<Problem>) -> Self {
-        let findings = problems.into_iter().map(Into::into);
-        Self::new(RefusalKind::File, findings.collect())
+/// All findings in one line.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let findings: Vec<_> = self.findings.iter().map(ToString::to_string).collect();
+        f.write_str(&findings.join("; "))
     }
 }
 
@@ -58,30 +58,6 @@ impl From<plan::Error> for Refusal {
             message: error.reason(),
             remedy: None,
         };
-        Self::new(RefusalKind::File, vec![finding])
-    }
-}
-
-impl From<reach::Error> for Finding {
-    fn from(error: reach::Error) -> Self {
-        Self {
-            severity: Severity::Error,
-            code: "access",
-            message: error.problem.to_string(),
-            remedy: Some(error.problem.remedy()),
-            machines: error.machines,
-        }
-    }
-}
-
-impl From<Problem> for Finding {
-    fn from(problem: Problem) -> Self {
-        Self {
-            severity: Severity::Error,
-            code: "package",
-            machines: Vec::new(),
-            message: problem.message,
-            remedy: problem.remedy,
-        }
+        Self::file(vec![finding])
     }
 }

@@ -32,7 +32,7 @@ pub struct Removal {
     identity: Identity,
     /// Whether anything is remembered of it.
     pub is_known: bool,
-    /// Where only one machine is to be clean, and the cluster stays.
+    /// The only machine that is cleaned, where the cluster stays.
     pub only: Option<Name>,
 }
 
@@ -42,43 +42,43 @@ pub enum RemovalError {
     /// What is remembered cannot be read or written.
     #[snafu(transparent)]
     State {
-        /// Why.
+        /// The store's error.
         source: state::Error,
     },
     /// Something is missing on the control machine.
     #[snafu(display("the machines cannot be reached"))]
     Reach {
-        /// What.
+        /// Everything that is missing.
         findings: Vec<Finding>,
     },
-    /// Machines that no file tells how to reach.
+    /// Machines that no file says how to log in to.
     #[snafu(display(
         "machines belong to the cluster, and no file says how to log in to them: {machines}"
     ))]
     Lost {
-        /// Which.
+        /// Their names.
         machines: String,
         /// Where the file is that is remembered.
         place: String,
     },
     /// Neither this machine nor the others know of it.
-    #[snafu(display("nothing is known of a cluster {id}, neither here nor on its machines"))]
+    #[snafu(display("cluster {id} is unknown, both here and on its machines"))]
     Unknown {
-        /// Its name.
+        /// The cluster's id.
         id: Name,
     },
     /// There are several of this name.
     #[snafu(display("the machines are held by several clusters that are called {id}: {}", ids.join(", ")))]
     Several {
-        /// Their name.
+        /// The id that they share in deploy files.
         id: Name,
-        /// Their ids.
+        /// The ids that machines know them by.
         ids: Vec<String>,
     },
     /// Another run was there between the question and the lock.
     #[snafu(display("another run has changed cluster {id}"))]
     Changed {
-        /// Its name.
+        /// The cluster's id.
         id: Name,
     },
 }
@@ -99,9 +99,8 @@ impl RemovalError {
     }
 }
 
-impl From<Vec<reach::Error>> for RemovalError {
-    fn from(errors: Vec<reach::Error>) -> Self {
-        let findings = errors.into_iter().map(Into::into).collect();
+impl From<Vec<Finding>> for RemovalError {
+    fn from(findings: Vec<Finding>) -> Self {
         Self::Reach { findings }
     }
 }
@@ -151,7 +150,7 @@ impl Session {
     /// remembered files say how they are reached. Machines are asked only when nothing is remembered.
     ///
     /// # Errors
-    /// All that stands against it.
+    /// All reasons against it.
     pub async fn plan_removal(&self, cluster: &Cluster) -> Result<Removal, RemovalError> {
         let claims = self.record.as_ref().map(Record::claims).unwrap_or_default();
         let files = deploy_file::clusters(self.store()).await?;
@@ -227,10 +226,10 @@ impl Session {
 }
 
 impl Locked {
-    /// Notes that the machines are about to be cleaned, as long as nobody has changed the cluster since it was planned.
+    /// Notes that the machines are about to be cleaned, unless another run has changed the cluster since it was planned.
     ///
     /// # Errors
-    /// When somebody has, or it cannot be written.
+    /// When another run has changed it, or it cannot be written.
     pub async fn begin_removal(&mut self, removal: &Removal) -> Result<(), RemovalError> {
         let found = Record::find(self.store(), &self.id).await?;
         let Ok(found) = begin_removal(found, removal, self.session.record.as_ref()) else {
@@ -329,7 +328,7 @@ impl Locked {
 /// The machines that a cluster has claimed beside those of a file, by a name that no other has.
 ///
 /// # Errors
-/// Claims on machines that no file tells how to reach.
+/// Claims on machines that no file says how to log in to.
 fn beside<'c>(
     file: &Cluster,
     remembered: &[Cluster],

@@ -24,7 +24,7 @@ use crate::{
 /// How a run is watched and stopped.
 #[derive(Clone)]
 pub struct Control<'a> {
-    /// Is told what happens.
+    /// Receives the events of the run.
     pub emit: &'a (dyn Fn(Event) + Send + Sync),
     /// Becomes true when the user wants to stop: no task begins then, and what is under way on machines is finished.
     pub stop: watch::Receiver<bool>,
@@ -36,13 +36,13 @@ pub enum RunError {
     /// What is remembered cannot be read or written.
     #[snafu(transparent)]
     State {
-        /// Why.
+        /// The store's error.
         source: state::Error,
     },
     /// The administrator's kubeconfig cannot be made.
     #[snafu(transparent)]
     Kubeconfig {
-        /// Why.
+        /// The underlying error.
         source: kubeconfig::Error,
     },
 }

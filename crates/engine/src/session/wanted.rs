@@ -9,10 +9,11 @@ use crate::{
     api_access::Machines,
     components::{network_plugin, runtime},
     fetch::Fetcher,
+    finding::Finding,
     observed::Observed,
     package::{
-        self, Bundles, Installation, Learned, Manifest as Source, PackageKind, Problem,
-        Versions as Brought, repository,
+        self, Bundles, Installation, Learned, Manifest as Source, PackageKind, Versions as Brought,
+        repository,
     },
     plan::Manifest,
     reach::Environment,
@@ -26,12 +27,12 @@ pub(super) struct Opened {
     learned: Learned,
 }
 
-/// Opens the archives of a cluster, aside of whoever waits for machines.
+/// Opens the archives of a cluster, in a thread of its own.
 pub(super) async fn open(
     cluster: Cluster,
     base: PathBuf,
     environment: Environment,
-) -> Result<Opened, Vec<Problem>> {
+) -> Result<Opened, Vec<Finding>> {
     let opened = tokio::task::spawn_blocking(move || {
         let cluster = with_whole_paths(cluster, &environment);
         let bundles = Bundles::open(&cluster, &base, &environment.cache)?;
@@ -40,7 +41,7 @@ pub(super) async fn open(
     });
     opened
         .await
-        .unwrap_or_else(|error| Err(vec![Problem::new(error.to_string(), "report this")]))
+        .unwrap_or_else(|error| Err(vec![Finding::package(error.to_string(), "report this")]))
 }
 
 /// The cluster with archives that begin with `~/` where they are.
@@ -60,7 +61,7 @@ impl Opened {
         &self,
         cluster: &Cluster,
         observed: &Observed,
-    ) -> Result<BTreeMap<Name, Installation>, Vec<Problem>> {
+    ) -> Result<BTreeMap<Name, Installation>, Vec<Finding>> {
         let mut problems = Vec::new();
         let mut installations = BTreeMap::new();
         for node in cluster.machines() {
@@ -82,7 +83,7 @@ impl Opened {
     }
 
     /// Manifests of the archives and of the web.
-    pub(super) async fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Problem>> {
+    pub(super) async fn manifests(&self, cluster: &Cluster) -> Result<Vec<Manifest>, Vec<Finding>> {
         let mut manifests = Vec::new();
         let mut problems = Vec::new();
         for source in self.bundles.manifests(cluster)? {
@@ -101,7 +102,7 @@ impl Opened {
             };
             match api::parse(&text) {
                 Ok(objects) => manifests.push(Manifest { name, objects }),
-                Err(error) => problems.push(Problem::new(
+                Err(error) => problems.push(Finding::package(
                     format!("{name}: {error}"),
                     "correct the manifest",
                 )),
@@ -121,26 +122,26 @@ impl Opened {
         self.learned.versions
     }
 
-    /// Programs of which nothing tells the version, a sentence each.
+    /// Programs whose version is unknown, a sentence each.
     pub(super) fn unknown_versions(&self) -> Vec<String> {
         let unknown = self.learned.unknown.iter();
         unknown.map(ToString::to_string).collect()
     }
 }
 
-async fn fetch(url: &str) -> Result<String, Problem> {
+async fn fetch(url: &str) -> Result<String, Finding> {
     Fetcher::new()?.text(url).await
 }
 
-/// A machine has so long to say what its repositories hold.
+/// The time that a machine has to say what its repositories hold.
 const REPOSITORIES: Duration = Duration::from_secs(60);
 
-/// What would come from the machines' repositories. A machine that cannot tell leaves it to the file.
+/// What would come from the machines' repositories. For a machine that does not answer the deploy file decides.
 pub(super) async fn ask_repositories(
     machines: &Machines,
     installations: &BTreeMap<Name, Installation>,
     observed: &Observed,
-) -> Result<Brought, Vec<Problem>> {
+) -> Result<Brought, Vec<Finding>> {
     let installations = installations.iter().filter_map(|(name, installation)| {
         let kind = PackageKind::from(observed.facts(name)?.package_manager);
         Some((name, kind, observed.managed(name)?, installation))
@@ -161,11 +162,11 @@ pub(super) fn resolve(
     cluster: &Cluster,
     archived: Brought,
     offered: Brought,
-) -> Result<Versions, Vec<Problem>> {
+) -> Result<Versions, Vec<Finding>> {
     if let (Some(one), Some(other)) = (archived.kubernetes, offered.kubernetes)
         && one.minor != other.minor
     {
-        return Err(vec![Problem::new(
+        return Err(vec![Finding::package(
             format!("the archives bring Kubernetes {one}, and repositories {other}"),
             "take all of Kubernetes from the archives, or all of it from repositories",
         )]);
@@ -186,14 +187,14 @@ pub(super) fn resolve(
         && (wanted.minor != found.minor
             || wanted.patch.is_some_and(|patch| found.patch != Some(patch)))
     {
-        return Err(vec![Problem::new(
+        return Err(vec![Finding::package(
             format!("the file wants Kubernetes {wanted}, and its packages are {found}"),
             "change kubernetes-version, or use other packages",
         )]);
     }
     let Some(kubernetes) = brought.kubernetes.or(wanted) else {
-        return Err(vec![Problem::new(
-            "nothing says which version of Kubernetes is installed",
+        return Err(vec![Finding::package(
+            "neither the deploy file nor the packages say which version of Kubernetes is installed",
             "write kubernetes-version: 1.NN into the deploy file",
         )]);
     };
@@ -203,16 +204,8 @@ pub(super) fn resolve(
         etcd: brought.etcd,
         coredns: brought.coredns,
     };
-    let check = versions.check(cluster);
-    match check {
-        Ok(()) => Ok(versions),
-        Err(mismatches) => {
-            let problems = mismatches.into_iter();
-            Err(problems
-                .map(|mismatch| Problem::new(mismatch.what, mismatch.remedy))
-                .collect())
-        }
-    }
+    versions.check(cluster)?;
+    Ok(versions)
 }
 
 /// All images, by the names that the cluster's runtime gives them.
@@ -220,7 +213,7 @@ pub(super) fn images<'a>(
     cluster: &Cluster,
     installations: impl Iterator<Item = &'a Installation>,
 ) -> Vec<String> {
-    let runtime = runtime::of(cluster);
+    let runtime = runtime::for_cluster(cluster);
     let archives = installations.flat_map(|installation| &installation.images);
     let references = archives.flat_map(|archive| &archive.references);
     let mut images: Vec<_> = references

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// How the names begin of files that are being written. Whoever finds one while nobody writes may remove it.
+/// The prefix of files that are being written. One that is found while nothing is written may be removed.
 pub(super) const UNFINISHED: &str = ".writing-";
 
 /// Sets a file's content. Only its owner can read it.

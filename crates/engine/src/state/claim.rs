@@ -18,7 +18,7 @@ pub struct Claim {
     pub name: String,
     /// Where the other machines reach it.
     pub address: IpAddr,
-    /// Where SSH listens.
+    /// The port of its sshd.
     pub host: String,
     /// The SSH port.
     pub port: u16,

@@ -54,12 +54,12 @@ impl DeployFile {
         }
     }
 
-    /// What tells whether two files say the same, variables included.
+    /// A hash that is equal for two files with the same content, variables included.
     pub fn hash(&self) -> String {
         let variables = self.variables.as_deref().unwrap_or_default();
         let length = self.text.len().to_string();
         let all = [length.as_bytes(), b"\n", &self.text, variables].concat();
-        Hash::of(&all).as_str().to_owned()
+        Hash::digest(&all).as_str().to_owned()
     }
 
     /// The cluster and how its machines are reached; nothing when a later release finds it wrong.
@@ -102,7 +102,7 @@ impl DeployFile {
     }
 }
 
-/// The clusters of all files that are remembered, the latest first. One that is not good any more tells nothing.
+/// The clusters of all files that are remembered, the latest first. A file that is no longer valid is left out.
 ///
 /// # Errors
 /// When the store cannot be read.

@@ -20,7 +20,7 @@ use super::{
     lock,
 };
 
-/// Held for moments, by whoever compares a value and exchanges it.
+/// Held for moments, while a value is compared and exchanged.
 const EXCHANGE: &str = ".exchange";
 
 /// How the names begin of directories that were clusters.
@@ -54,7 +54,7 @@ impl Directory {
     /// When it cannot be made, or others could read or change what is in it.
     pub(super) fn make(&self) -> Result<(), Error> {
         atomic::make_private_dir(&self.path).context(IoSnafu {
-            deed: "make the directory",
+            action: "make the directory",
             path: &self.path,
         })?;
         self.check()
@@ -69,13 +69,13 @@ impl Directory {
             there & 0o1002 != 0o0002,
             UnsafeSnafu {
                 path: home,
-                problem: "can be changed by everybody"
+                problem: "is writable for every user"
             }
         );
         for path in [&self.clusters, &self.path] {
             if inspect(path, fs::symlink_metadata(path))? & 0o077 != 0 {
                 fs::set_permissions(path, fs::Permissions::from_mode(0o700)).context(IoSnafu {
-                    deed: "close to others",
+                    action: "close to others",
                     path,
                 })?;
             }
@@ -99,7 +99,7 @@ impl Directory {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::Io {
-                deed: "read",
+                action: "read",
                 path,
                 source,
             }),
@@ -110,7 +110,7 @@ impl Directory {
         self.make()?;
         let exchange = self.path.join(EXCHANGE);
         let _exchange = lock::wait(&exchange).context(IoSnafu {
-            deed: "lock",
+            action: "lock",
             path: &exchange,
         })?;
         let found = self.read_now(key)?.map(|value| value.revision);
@@ -132,7 +132,7 @@ impl Directory {
             .and_then(|()| atomic::remove_unfinished(directory))
             .and_then(|()| atomic::write(&path, bytes))
             .context(IoSnafu {
-                deed: "write",
+                action: "write",
                 path: &path,
             })?;
         Ok(revision(bytes))
@@ -155,7 +155,7 @@ impl Directory {
             .and_then(|gone| fs::rename(&self.path, &gone).map(|()| gone))
             .and_then(|gone| atomic::sync_directory(&self.clusters).map(|()| gone))
             .context(IoSnafu {
-                deed: "move away",
+                action: "move away",
                 path: &self.path,
             })?;
         drop(lock);
@@ -163,7 +163,7 @@ impl Directory {
             // Whoever removes another cluster at the same time sweeps this one away too.
             Err(_) if !gone.exists() => {}
             removed => removed.context(IoSnafu {
-                deed: "remove",
+                action: "remove",
                 path: &gone,
             })?,
         }
@@ -171,7 +171,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes what is left of clusters whose removal was cut off. It holds keys, but nobody waits for it.
+    /// Removes what is left of clusters whose removal was cut off. It holds keys, but need not be gone at once.
     fn sweep(&self) {
         let entries = fs::read_dir(&self.clusters).into_iter().flatten().flatten();
         for entry in entries {
@@ -235,7 +235,7 @@ impl Store for Directory {
 /// The mode of a directory, if it is one and this user's.
 fn inspect(path: &Path, found: io::Result<fs::Metadata>) -> Result<u32, Error> {
     let there = found.context(IoSnafu {
-        deed: "look at",
+        action: "look at",
         path,
     })?;
     ensure!(

@@ -12,11 +12,11 @@ use super::{Holder, Key};
 #[non_exhaustive]
 pub enum Error {
     /// The system refused.
-    #[snafu(display("cannot {deed} {}: {source}", path.display()))]
+    #[snafu(display("cannot {action} {}: {source}", path.display()))]
     Io {
         /// What was tried.
-        deed: &'static str,
-        /// With what.
+        action: &'static str,
+        /// The file or directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -24,15 +24,15 @@ pub enum Error {
     /// A directory that others could change or read.
     #[snafu(display("cannot keep secrets in {}: it {problem}", path.display()))]
     Unsafe {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         problem: String,
     },
-    /// Another value than expected, so that somebody else writes at the same time.
-    #[snafu(display("{place} was changed by somebody else at the same time"))]
+    /// Another value than expected: another process writes at the same time.
+    #[snafu(display("{place} was changed by another process at the same time"))]
     Conflict {
-        /// Which value.
+        /// The key whose value it is.
         key: Key,
         /// Where it is.
         place: String,
@@ -58,7 +58,7 @@ pub enum Error {
         place: String,
     },
     /// What is remembered under a cluster's name is another cluster.
-    #[snafu(display("{place} is of the cluster {found}, not of {wanted}"))]
+    #[snafu(display("{place} belongs to the cluster {found}, not to {wanted}"))]
     OtherCluster {
         /// Where it is.
         place: String,
@@ -68,7 +68,7 @@ pub enum Error {
         wanted: String,
     },
     /// The deploy file that is kept is not good any more.
-    #[snafu(display("the deploy file that is remembered is not good any more: {place}"))]
+    #[snafu(display("the remembered deploy file is no longer valid: {place}"))]
     DeployFile {
         /// Where it is.
         place: String,
@@ -99,7 +99,7 @@ impl Error {
                 "a cluster cannot be renamed or copied by its directory: use cluster-id {found}, or move the directory away"
             ),
             Self::DeployFile { place } => {
-                format!("correct it: check -f {place} says what is wrong")
+                format!("correct it: check -f {place} shows what is wrong")
             }
             Self::Io { .. } | Self::Random | Self::CutOff => return None,
         })

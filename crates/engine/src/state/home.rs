@@ -45,7 +45,7 @@ impl Stores for Home {
 
 fn names(clusters: &Path) -> Result<Vec<Name>, Error> {
     let context = IoSnafu {
-        deed: "read the directory",
+        action: "read the directory",
         path: clusters,
     };
     let entries = match fs::read_dir(clusters) {

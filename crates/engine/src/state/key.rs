@@ -11,7 +11,7 @@ impl Key {
     pub const CLUSTER: Self = Self::new("cluster.json");
     /// The deploy file as it was given.
     pub const DEPLOY_FILE: Self = Self::new("deploy.yaml");
-    /// Deploy files of earlier runs, as long as they alone tell how a machine of the cluster is reached.
+    /// Deploy files of earlier runs, as long as they alone say how a machine of the cluster is reached.
     pub const EARLIER_FILES: Self = Self::new("earlier-files.json");
     /// The variables that go with it, where it is an inventory.
     pub const VARIABLES: Self = Self::new("group-vars.yml");
@@ -27,7 +27,7 @@ impl Key {
         Self(name)
     }
 
-    /// As text.
+    /// The key as stores use it for a file name.
     pub const fn as_str(self) -> &'static str {
         self.0
     }

@@ -19,13 +19,13 @@ use super::error::{Error, IoSnafu, LockedSnafu};
 /// Who holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its process.
+    /// The id of its process.
     pub pid: u32,
     /// On which machine.
     pub host: String,
     /// What it does.
     pub command: String,
-    /// Since when.
+    /// When it took the lock.
     #[serde(with = "time::serde::rfc3339")]
     pub since: OffsetDateTime,
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// A file that says who has it while somebody has it.
+/// A file that names the holder while the lock is held.
 struct Held(File);
 
 impl Drop for Held {
@@ -82,12 +82,12 @@ impl Drop for Held {
     }
 }
 
-/// How long somebody who has just taken the lock may need to write who he is.
+/// The time that a process may need to write its name after it has taken the lock.
 const INTRODUCTION: [Duration; 3] = [Duration::from_millis(10); 3];
 
-/// Takes the lock that is a file, or tells who has it.
+/// Takes the lock file, or returns who holds it.
 pub(super) fn take(path: &Path, holder: &Holder) -> Result<Lock, Error> {
-    let context = |deed| IoSnafu { deed, path };
+    let context = |action| IoSnafu { action, path };
     let introduction = serde_json::to_vec(holder)
         .map_err(io::Error::from)
         .context(context("describe the holder of"))?;

@@ -24,7 +24,7 @@ pub struct Record {
     name: Word,
     #[serde(with = "time::serde::rfc3339")]
     created: OffsetDateTime,
-    /// Whether its control plane was ever begun. From then on etcd has data that belongs to somebody.
+    /// Whether its control plane was ever begun. From then on etcd may have data.
     #[serde(default)]
     pub formed: bool,
     /// Whether its removal was begun, and machines are not clean yet.
@@ -238,7 +238,7 @@ impl Record {
         self.name.as_str()
     }
 
-    /// When it was first heard of.
+    /// The time of its first deployment.
     pub fn created(&self) -> OffsetDateTime {
         self.created
     }
@@ -257,7 +257,7 @@ impl Record {
         }
     }
 
-    /// Claims machines, with the roles that they are to have, beside those that are claimed already.
+    /// Claims machines, with their roles, beside those that are claimed already.
     pub fn claim<'a>(&mut self, machines: impl IntoIterator<Item = &'a Machine>) {
         self.format = FORMAT;
         let claims = self.machines.get_or_insert_default();

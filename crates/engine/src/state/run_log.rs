@@ -1,4 +1,4 @@
-//! What happened in a run, for whoever looks later: `runs/<time>/events.jsonl` and one log per machine.
+//! The log of a run, for later inspection: `runs/<time>/events.jsonl` and one log per machine.
 
 use std::{
     fs::{self, OpenOptions},
@@ -14,7 +14,7 @@ use time::{OffsetDateTime, UtcOffset};
 
 use super::{Directory, Error, atomic, error::IoSnafu};
 
-/// So many runs are kept.
+/// The number of runs whose logs are kept.
 const KEPT: usize = 20;
 
 /// The log of one run.
@@ -36,11 +36,11 @@ impl RunLog {
         let path = atomic::make_private_dir(&runs)
             .and_then(|()| make_unique(&runs, now))
             .context(IoSnafu {
-                deed: "make a directory in",
+                action: "make a directory in",
                 path: &runs,
             })?;
         forget(&runs, &path).context(IoSnafu {
-            deed: "remove old logs in",
+            action: "remove old logs in",
             path: &runs,
         })?;
         Ok(Self { path })
@@ -61,7 +61,7 @@ impl RunLog {
             .map_err(io::Error::from)
             .and_then(|line| append(&path, line))
             .context(IoSnafu {
-                deed: "write",
+                action: "write",
                 path,
             })
     }
@@ -73,7 +73,7 @@ impl RunLog {
     pub fn machine(&self, name: &Name, text: &str) -> Result<(), Error> {
         let path = self.path.join(format!("{name}.log"));
         append(&path, harmless(text).into_bytes()).context(IoSnafu {
-            deed: "write",
+            action: "write",
             path,
         })
     }

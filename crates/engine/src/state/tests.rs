@@ -189,7 +189,10 @@ async fn directories_that_others_can_exchange_are_refused() {
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
     let refused = Directory::new(&home, &name("demo")).make().unwrap_err();
-    assert!(refused.to_string().contains("by everybody"), "{refused}");
+    assert!(
+        refused.to_string().contains("writable for every user"),
+        "{refused}"
+    );
 
     // A home on another disk.
     symlink(&elsewhere, place.home().join("linked-home")).unwrap();

@@ -64,7 +64,7 @@ pub(crate) async fn api() -> Api {
     Api::connect(access(Arc::new(Local::new("m0"))).await).unwrap()
 }
 
-/// What the machine's sshd does with a wish for a stream.
+/// What the machine's sshd does with a request to forward a stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Streams {
     /// Opens it on this machine, whatever its host is called.

@@ -41,7 +41,7 @@ install:
 fn file(path: &MachinePath) -> Operation {
     Operation::File(File {
         path: path.clone(),
-        content: Content::known(Hash::of(b""), 0),
+        content: Content::known(Hash::digest(b""), 0),
         access: Access::root(0o600).unwrap(),
     })
 }

@@ -19,10 +19,10 @@ use time::Duration;
 use super::{ground, text};
 
 fn planned(text: &str) -> Plan {
-    of(&ground::cluster(text))
+    plan_of(&ground::cluster(text))
 }
 
-fn of(cluster: &Cluster) -> Plan {
+fn plan_of(cluster: &Cluster) -> Plan {
     let plan = ground::plan(
         cluster,
         &ground::versions("1.37.0"),
@@ -177,7 +177,7 @@ fn an_inventory() {
     });
     let said = reading.diagnostics.render(false);
     let cluster = reading.cluster.unwrap_or_else(|| panic!("{said}"));
-    insta::assert_snapshot!(text::short(&of(&cluster)));
+    insta::assert_snapshot!(text::short(&plan_of(&cluster)));
 }
 
 /// The user's scripts: in their time, on the machines of their role, with nothing secret.

@@ -125,7 +125,7 @@ fn checks_are_named_once_and_for_keys_that_exist() {
         assert!(
             KEYS.iter()
                 .any(|info| (info.section, info.key) == (*section, *key)),
-            "{section} {key} is no key"
+            "{section} {key} is not a key"
         );
     }
 }

@@ -117,7 +117,7 @@ pub(super) trait Frame<R>: Read + Sized {
 }
 
 /// Frames to the end of the file, as pigz, pzstd and `cat a.gz b.gz` write them. The libraries'
-/// own readers of several frames do not tell garbage behind the last one from damage.
+/// own readers of several frames do not distinguish garbage behind the last one from damage.
 pub(super) struct Frames<F, R> {
     state: State<F, R>,
     zstd_window_log: u32,

@@ -25,7 +25,7 @@ pub struct Entry {
 pub enum Kind {
     /// A regular file.
     File {
-        /// Bytes.
+        /// The size in bytes.
         size: u64,
         /// Of its bytes.
         sha256: Digest,

@@ -20,10 +20,10 @@ pub enum Error {
     /// It is not fit for use.
     #[snafu(display("the archive {} is refused: {flaw}", archive.display()))]
     Flawed { archive: PathBuf, flaw: Flaw },
-    /// Somebody wrote to it, or put another in its place.
+    /// It was written to, or replaced, in the meantime.
     #[snafu(display("the archive {} has changed while it was in use", archive.display()))]
     Changed { archive: PathBuf },
-    /// A file in it is no longer what it was.
+    /// A file in it has changed.
     #[snafu(display("the archive {} has changed while it was in use: {entry} has other contents than before", archive.display()))]
     ChangedEntry {
         archive: PathBuf,
@@ -54,7 +54,7 @@ pub enum Error {
         /// What it is.
         kind: &'static str,
     },
-    /// Whoever the contents were for could not take them.
+    /// The receiver of the contents failed.
     #[snafu(display("cannot pass on {entry} from the archive {}: {source}", archive.display()))]
     PassOn {
         archive: PathBuf,
@@ -76,7 +76,7 @@ impl Error {
             Self::NotAFile { .. } => "name a tar.gz, tar.zst or tar file",
             Self::Flawed { flaw, .. } => return flaw.remedy(),
             Self::Changed { .. } | Self::ChangedEntry { .. } => {
-                "run this again when nobody writes to it any more"
+                "run this again when it is no longer being written"
             }
             Self::Missing { .. } => "check its name; 'tar -tf ARCHIVE' lists what is there",
             Self::NoContents { .. } | Self::Read { .. } | Self::PassOn { .. } => return None,

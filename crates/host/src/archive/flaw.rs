@@ -1,4 +1,4 @@
-//! Why an archive is not fit for use, as far as its bytes tell.
+//! Why an archive cannot be used, as far as its bytes show.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub enum Flaw {
         /// What it is instead.
         found: &'static str,
     },
-    /// No entries.
+    /// It has no entries.
     #[snafu(display("it is empty"))]
     Empty,
     /// The compressed stream or a tar header is broken.
@@ -178,7 +178,7 @@ pub enum Fault {
     /// An extended header too large to keep.
     #[snafu(display("has an extended header of {size} bytes"))]
     Extension {
-        /// How large.
+        /// The size in bytes.
         size: u64,
     },
     /// An extended header that is malformed or has duplicate records.

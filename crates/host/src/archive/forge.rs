@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::header::BLOCK;
 
-/// An archive in the making. Nothing is checked.
+/// An archive under construction. Nothing is checked.
 #[derive(Default, Clone)]
 pub(super) struct Forge(pub(super) Vec<u8>);
 

@@ -8,7 +8,7 @@ use super::{
     Archive, Compression, Digest, Entry, Error, Identity, Index, Kind, Limits, file_at, scan,
 };
 
-/// The result of reading an archive, with what tells that the archive is still the same.
+/// The result of reading an archive, with values that show whether the archive is still the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scan {
     identity: Identity,

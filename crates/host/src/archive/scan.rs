@@ -24,7 +24,7 @@ use super::{
 /// Contents pass through a buffer of this size.
 pub(super) const BUFFER: usize = 128 << 10;
 
-/// Reads a whole archive, of `packed_size` bytes, and tells what it holds. Memory use is bounded
+/// Reads a whole archive, of `packed_size` bytes, and returns what it holds. Memory use is bounded
 /// by the limits, whatever the bytes.
 pub fn scan(
     packed: impl BufRead,
@@ -95,7 +95,7 @@ fn digest<R: Read>(stream: &mut Stream<R>, size: u64, buffer: &mut [u8]) -> Resu
     Ok(Digest(hash.finalize().into()))
 }
 
-/// The index in the making.
+/// The index under construction.
 struct Register<'a> {
     limits: &'a Limits,
     index: Index,

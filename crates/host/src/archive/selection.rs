@@ -54,7 +54,7 @@ pub(super) fn passes<'a>(
             sha256,
         };
         let names = by_offset.entry(entry.offset).or_default();
-        // Two spellings of one path are one wish.
+        // Two spellings of one path are handed over once.
         if names.iter().all(|other| other.entry.path != entry.path) {
             names.push(item);
         }
@@ -97,7 +97,7 @@ pub(super) fn read(
     unpacked(archive, rest, each)
 }
 
-/// Hands over what nobody else has unpacked.
+/// Hands over what no other reader has unpacked.
 fn unpacked(
     archive: &Archive,
     pass: &[Item<'_>],
@@ -172,7 +172,7 @@ fn pass_over(
     }
 }
 
-/// Reads and forgets up to so many bytes.
+/// Skips up to this number of bytes.
 fn skip(stream: &mut dyn Read, count: u64) -> io::Result<u64> {
     io::copy(&mut stream.take(count), &mut io::sink())
 }

@@ -35,7 +35,7 @@ struct State {
     kept: BTreeMap<Extent, u64>,
     end: u64,
     unpacking: bool,
-    /// There is no room, or the archive cannot be unpacked any more: everybody unpacks for himself, and is told why.
+    /// There is no room, or the archive cannot be unpacked any more: each reader unpacks for itself, and learns why.
     given_up: bool,
 }
 
@@ -103,7 +103,7 @@ impl Spool {
         self.news.notify_all();
     }
 
-    /// Passes over the archive until nobody wants anything. Who comes while one is under way joins it where it is.
+    /// Passes over the archive until nothing is wanted. A reader that comes during a pass joins it where it is.
     fn passes(&self, packed: &Packed) -> io::Result<()> {
         loop {
             let mut stream = unpack(

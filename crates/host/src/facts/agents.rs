@@ -1,4 +1,4 @@
-//! Programs that rewrite parts of a machine by themselves, unless they are told to leave them alone.
+//! Programs that rewrite parts of a machine by themselves, unless they are configured not to.
 
 use serde::{Deserialize, Serialize};
 

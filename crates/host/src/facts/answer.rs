@@ -42,7 +42,7 @@ pub enum Error {
         /// The last section that began.
         last: String,
     },
-    /// Nobody's facts are that long.
+    /// The maximum size of an answer.
     #[snafu(display("the machine's facts have {bytes} bytes, more than {MAX_ANSWER}"))]
     TooLong {
         /// How many came.
@@ -102,7 +102,7 @@ impl Answer {
         CutShortSnafu { last }.fail()
     }
 
-    /// The lines of a section, without empty ones; `None` when the machine did not tell.
+    /// The lines of a section, without empty ones; `None` when the answer lacks the section.
     pub(super) fn lines(&self, section: &str) -> Option<&[String]> {
         self.sections.get(section).map(Vec::as_slice)
     }

@@ -54,7 +54,7 @@ const NAMES: [&str; 41] = [
 /// What processes of the machine can have at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Capabilities that the kernel knows and nobody here can have, such as `SYS_RESOURCE`.
+    /// Capabilities that the kernel knows and no process can have, such as `SYS_RESOURCE`.
     pub missing: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What tells a machine from all others.
+//! What identifies a machine.
 
 use serde::{Deserialize, Serialize};
 

@@ -20,7 +20,7 @@ pub struct Swap {
     pub path: String,
     /// `partition` or `file`.
     pub kind: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
     /// Bytes in use.
     pub used: u64,

@@ -1,4 +1,4 @@
-//! Kernel modules: there, to be had, or not.
+//! Kernel modules: loaded, loadable, or missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

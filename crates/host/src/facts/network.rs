@@ -24,7 +24,7 @@ pub struct Interface {
     pub name: String,
     /// Whether it was set up.
     pub up: bool,
-    /// Whether there is somebody at the other end.
+    /// Whether the link has a peer.
     pub carrier: bool,
     /// The longest packet, in bytes.
     pub mtu: Option<u32>,

@@ -13,7 +13,7 @@ pub struct Os {
     pub id_like: Vec<String>,
     /// Such as `12` or `22.03`.
     pub version: Option<String>,
-    /// For people.
+    /// The name for people, such as `Debian GNU/Linux 12 (bookworm)`.
     pub pretty_name: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Ports that somebody listens on, and who.
+//! Ports that processes listen on, and which processes.
 
 use std::{
     collections::BTreeMap,
@@ -30,10 +30,10 @@ pub struct Listener {
     pub processes: Vec<Process>,
 }
 
-/// A process.
+/// The process that listens on a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its name, of at most 15 bytes.
     pub name: String,

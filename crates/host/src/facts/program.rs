@@ -14,13 +14,13 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shell {
-    /// Debian's.
+    /// Debian's `dash`.
     Dash,
-    /// GNU's.
+    /// GNU `bash`.
     Bash,
     /// BusyBox's ash.
     Busybox,
-    /// Another program.
+    /// Another shell, by the name of its program.
     Other(String),
 }
 

@@ -10,7 +10,7 @@ use crate::{package_manager, quote::quote};
 /// Questions about things that only the caller knows the meaning of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Questions {
-    /// Directories of which the entries are told, at most 64 of each.
+    /// Directories whose entries are listed, at most 64 of each.
     pub entries: &'static [&'static str],
     /// Units of systemd.
     pub units: &'static [&'static str],
@@ -26,9 +26,9 @@ pub struct Questions {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct RuntimeQuestion {
-    /// One word.
+    /// The name under which the answer is found, a single word.
     pub name: &'static str,
-    /// Without its directory. Tells its version when it is called with `--version`.
+    /// The name of the program, without its directory. It prints its version with `--version`.
     pub program: &'static str,
     pub unit: &'static str,
     pub socket: &'static str,

@@ -11,7 +11,7 @@ use super::{answer::Answer, service::Unit};
 pub struct Runtime {
     /// Its name in [`Questions::runtimes`](super::Questions::runtimes).
     pub kind: String,
-    /// Its program.
+    /// The path of its program.
     pub path: String,
     /// Its version, such as `1.6.20`.
     pub version: Option<String>,

@@ -21,7 +21,7 @@ pub struct RuntimeUse {
     /// Whether it was written down when the cluster came. Otherwise it is what was seen just now.
     pub recorded: bool,
     pub docker: DockerUse,
-    /// Containers of containerd that run, whoever asked for them.
+    /// Running containers of containerd, whoever started them.
     pub containerd_containers: usize,
     /// Lines of containerd's configuration that say where its data is, such as `root = "/srv/containerd"`.
     pub containerd_directories: Vec<String>,
@@ -46,12 +46,12 @@ pub struct DockerUse {
 }
 
 impl RuntimeUse {
-    /// Whether docker serves somebody, or was set up by somebody.
+    /// Whether docker is in use, or has been configured.
     pub fn uses_docker(&self) -> bool {
         self.docker.containers > 0 || self.docker.settings
     }
 
-    /// Whether containerd serves somebody.
+    /// Whether containerd is in use.
     pub fn uses_containerd(&self) -> bool {
         self.containerd_containers > 0
     }

@@ -8,7 +8,7 @@ use super::{answer::Answer, os::unquote};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelinuxMode {
-    /// It forbids.
+    /// Violations are denied.
     Enforcing,
     /// It only warns.
     Permissive,
@@ -25,7 +25,7 @@ pub struct Selinux {
     pub configured: Option<SelinuxMode>,
 }
 
-/// AppArmor.
+/// The state of AppArmor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppArmor {

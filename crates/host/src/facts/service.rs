@@ -33,7 +33,7 @@ pub struct Unit {
     pub active: Option<ActiveState>,
     /// Whether it starts at boot: `enabled`, `disabled`, `static`, `masked` and so on.
     pub enablement: Option<String>,
-    /// Its file.
+    /// The path of its unit file.
     pub path: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use crate::{path::MachinePath, quote::quote, report::readable};
 /// A larger file is not told.
 const LARGEST: usize = 64 * 1024;
 
-/// So many files are told at once, which stays below what an answer may be long.
+/// The number of files listed at once, which stays below the maximum size of an answer.
 const FILES: usize = 32;
 
 const SCRIPT: &str = r#"

@@ -14,14 +14,14 @@ use crate::{
 #[derive(Debug, Snafu)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
-    /// It cannot be reached, or lets nobody do anything.
+    /// It cannot be reached, or logging in failed.
     #[snafu(display("{source}"))]
     Transport { source: transport::Error },
     /// A step failed. What came before it is done and recorded; nothing after it was begun.
     #[snafu(display("{host}: {step} failed: {output}"))]
     Step {
         host: String,
-        /// Which step.
+        /// The step that was running.
         step: String,
         /// The last it printed.
         output: String,
@@ -32,16 +32,16 @@ pub enum Error {
     #[snafu(display("{host}: {step} changed on the machine during the check"))]
     Changed {
         host: String,
-        /// Which step.
+        /// The step that was running.
         step: String,
     },
     /// It took too long. It may still be at it; the next run waits for that or ends it.
     #[snafu(display("{host}: {step} did not finish within {} s", after.as_secs()))]
     Deadline {
         host: String,
-        /// Which step.
+        /// The step that was running.
         step: String,
-        /// So long.
+        /// How long was waited.
         after: Duration,
     },
     /// It serves another cluster.
@@ -53,7 +53,7 @@ pub enum Error {
         /// The other's name.
         name: String,
     },
-    /// Another run is at work on it, and somebody listens to that one.
+    /// Another run is at work on it, and its control process is connected.
     #[snafu(display("{host} is being worked on by another run ({run})"))]
     Busy {
         host: String,
@@ -92,7 +92,7 @@ pub enum Error {
     #[snafu(display("{host} answers with more than {} MiB, or more lines than it can have resources", limit >> 20))]
     TooLong {
         host: String,
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
     /// Its facts are none.
@@ -102,7 +102,7 @@ pub enum Error {
     #[snafu(display("{host}: the script was killed during: {step}"))]
     Died {
         host: String,
-        /// Which step.
+        /// The step that was running.
         step: String,
     },
     /// Every attempt was lost.
@@ -142,7 +142,7 @@ impl Error {
                 "take the machine out of the file, or remove it from cluster {name} ({cluster}) first"
             ),
             Self::Died { .. } => {
-                "check whether the machine is out of memory or somebody kills processes there, then run again".into()
+                "check whether the machine is out of memory or processes are killed there, then run again".into()
             }
             Self::Busy { .. } => "wait until the other run has ended, then run again".into(),
             Self::Needs { program, .. } => match program.as_str() {

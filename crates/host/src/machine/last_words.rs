@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Error, Machine};
 use crate::{path::Word, quote::quote, report::readable};
 
-/// So many lines of it.
+/// The maximum number of lines.
 const LINES: usize = 3;
 
 const SCRIPT: &str = r"

@@ -14,7 +14,7 @@ pub struct Managed {
 /// One resource of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedResource {
-    /// Its record.
+    /// The key of its record on the machine.
     pub key: RecordKey,
     /// Such as `file` or `unit`.
     pub kind: String,
@@ -26,7 +26,7 @@ pub struct ManagedResource {
     pub size: Option<u64>,
     /// The hash of what Hatchery put there: that of the last run that came to its end.
     pub put: Option<String>,
-    /// All of a file `*.crt` whose bytes are certificates as text and nothing secret; it has the hash that `state` tells.
+    /// All of a file `*.crt` whose bytes are certificates as text and nothing secret; its hash is the one in `state`.
     pub text: Option<String>,
     /// Who needs it.
     pub owners: Vec<String>,
@@ -35,7 +35,7 @@ pub struct ManagedResource {
 /// The line behind which the facts begin.
 pub(crate) const END: &str = "managed-end\n";
 
-/// The largest certificate that is told; `prelude/managed.sh` knows the number too.
+/// The largest certificate that is reported, in bytes; `prelude/managed.sh` has the number too.
 const LONGEST_TEXT: usize = 16 * 1024;
 
 impl Managed {
@@ -91,7 +91,7 @@ impl ManagedResource {
         };
         let state = Some(state).filter(is_state);
         let is_told = |text: &String| {
-            let hash = Hash::of(text.as_bytes());
+            let hash = Hash::digest(text.as_bytes());
             is_file && is_certificate(name, text.as_bytes()) && state == Some(hash.as_str())
         };
         Some(Self {
@@ -111,7 +111,7 @@ impl ManagedResource {
     }
 }
 
-/// Whether a file is told word by word: a certificate by its name and by every byte of it, without a private key.
+/// Whether the content of a file is reported: a certificate by its name and by every byte of it, without a private key.
 pub(crate) fn is_certificate(name: &str, bytes: &[u8]) -> bool {
     let printable = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
     let Some(text) = std::str::from_utf8(bytes).ok() else {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_certificate_is_told_whole() {
-        let hash = Hash::of(PEM.as_bytes());
+        let hash = Hash::digest(PEM.as_bytes());
         let line = format!("file {0} 60 {0} k1 a,b /etc/p k/x.crt\n", hash.as_str());
         let expected = ManagedResource {
             key: RecordKey::parse("k1").unwrap(),
@@ -178,7 +178,7 @@ mod tests {
                 .unwrap()
                 .text
         };
-        let hash = |text: &str| Hash::of(text.as_bytes()).as_str().to_owned();
+        let hash = |text: &str| Hash::digest(text.as_bytes()).as_str().to_owned();
         let (key, long) = (PEM.replace("CERTIFICATE", "PRIVATE KEY"), PEM.repeat(300));
         assert_eq!(told("/x.crt", &hash(PEM), PEM).as_deref(), Some(PEM));
         for (name, state, text) in [
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_no_hash_and_no_number_is_dropped() {
-        let upper = Hash::of(b"x").as_str().to_uppercase();
+        let upper = Hash::digest(b"x").as_str().to_uppercase();
         for word in ["", "x", "abc", &upper, "../../etc", "-"] {
             let found = one(&format!("file {word} {word} {word} k a /x")).unwrap();
             assert_eq!(
@@ -253,7 +253,7 @@ mod tests {
         fn whatever_is_said_a_told_text_is_a_certificate(
             parts in prop::collection::vec(
                 prop_oneof![
-                    Just(format!("file {} 1 - k a /x.crt\n{}", Hash::of(PEM.as_bytes()).as_str(), barred(PEM))),
+                    Just(format!("file {} 1 - k a /x.crt\n{}", Hash::digest(PEM.as_bytes()).as_str(), barred(PEM))),
                     Just(barred(PEM)),
                     Just(super::END.to_owned()),
                     "(file|unit|cluster)? ?[-a-f0-9]{0,3} [-0-9]{0,30} - [-.k/]{1,3} a /x.crt\n",
@@ -269,7 +269,7 @@ mod tests {
                 for resource in managed.resources {
                     let Some(text) = &resource.text else { continue };
                     prop_assert!(is_certificate(&resource.name, text.as_bytes()));
-                    let hash = Hash::of(text.as_bytes());
+                    let hash = Hash::digest(text.as_bytes());
                     prop_assert_eq!(resource.state.as_deref(), Some(hash.as_str()));
                 }
             }

@@ -1,4 +1,4 @@
-//! What came of a task, operation by operation.
+//! The outcome of a task, operation by operation.
 
 use crate::{
     report::{Answer, Line},
@@ -24,7 +24,7 @@ pub enum Event<'a> {
     },
     /// Another run has the machine.
     Waiting { run: &'a str },
-    /// Another run, to which nobody listened any more, was ended.
+    /// Another run, whose control process was gone, was ended.
     Fenced { run: &'a str },
     /// The connection was lost and is being made again.
     Lost { reason: &'a str },
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// What came of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// One for each operation.
@@ -83,7 +83,7 @@ impl Report {
 /// What a task would do to one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Nothing.
+    /// It is as wanted already.
     Unchanged,
     /// Something, for these reasons in the words of the machine's script.
     Change(Vec<String>),
@@ -148,7 +148,7 @@ pub struct Left {
     pub reason: String,
 }
 
-/// What came of an undo.
+/// The outcome of an undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
     /// Kind and name of what is as it was.

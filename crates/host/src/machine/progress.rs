@@ -1,4 +1,4 @@
-//! What is heard of a task while it is under way.
+//! The progress of a task.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::{
     task::Task,
 };
 
-/// What has been heard of a task so far, also when the waiting for it is given up.
+/// What the machine has reported of a task so far, also when the waiting for it is given up.
 pub(super) struct Progress<'a> {
     task: &'a Task,
     list: &'a List,
@@ -60,13 +60,13 @@ impl<'a> Progress<'a> {
         )
     }
 
-    /// A panic in `watch` does not make what was heard wrong.
+    /// A panic in `watch` does not make the collected reports wrong.
     fn lock(&self) -> MutexGuard<'_, Answer> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The steps that need bytes, or the first of them whose bytes nobody here has, in a user's words.
+/// The steps that need bytes, or a message for the first of them whose bytes are not here.
 pub(super) fn lacking(task: &Task, list: &List, answer: &Answer) -> Result<Vec<usize>, String> {
     let wanting = |(number, line): (&usize, &Line)| {
         let step = list

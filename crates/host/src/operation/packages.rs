@@ -24,7 +24,7 @@ impl PackageName {
         Ok(Self(name))
     }
 
-    /// As text.
+    /// The name as package managers write it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +43,7 @@ pub struct PackageFile {
     pub name: PackageName,
     /// Its version with its revision, as the package manager prints it.
     pub version: String,
-    /// The file.
+    /// The package's file.
     pub content: Content,
 }
 

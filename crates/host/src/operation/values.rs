@@ -21,7 +21,7 @@ impl ValueError {
     }
 }
 
-/// Permission bits.
+/// Permission bits, from 0 to 0o7777.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(u16);
 
@@ -34,7 +34,7 @@ impl Mode {
         Ok(Self(bits))
     }
 
-    /// The bits.
+    /// The permission bits as a number.
     pub fn bits(self) -> u16 {
         self.0
     }
@@ -87,7 +87,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// One port.
+    /// A range of one port.
     pub fn one(port: u16) -> Result<Self, ValueError> {
         Self::range(port, port)
     }

@@ -2,7 +2,7 @@
 
 use super::PackageFormat;
 
-/// Debian's format.
+/// Packages of Debian and its derivatives.
 pub static DEB: PackageFormat = PackageFormat {
     name: "deb",
     program: "dpkg",

@@ -3,7 +3,7 @@
 use super::{PackageManager, Repositories};
 use crate::package_format::DEB;
 
-/// Debian's.
+/// The package manager of Debian and its derivatives.
 pub static APT: PackageManager = PackageManager {
     name: "apt",
     format: &DEB,

@@ -3,7 +3,7 @@
 use super::{PackageManager, Repositories};
 use crate::package_format::RPM;
 
-/// dnf's predecessor.
+/// The package manager before dnf, as on CentOS 7.
 pub static YUM: PackageManager = PackageManager {
     name: "yum",
     format: &RPM,

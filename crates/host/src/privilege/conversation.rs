@@ -11,7 +11,7 @@ use tokio::{
 use super::{NOISE, Refusal, find, more, wording::Wording};
 use crate::transport::{Error, Exit, Running};
 
-/// A question that is not in our words counts only when nothing follows it for so long.
+/// A question in an unknown wording counts only when nothing follows it for this time.
 const QUIET: Duration = Duration::from_millis(1500);
 
 /// sudo's last words are waited for no longer.
@@ -36,7 +36,7 @@ pub(super) struct Conversation<'a> {
     password: Option<&'a SecretString>,
     output: Vec<u8>,
     errors: Vec<u8>,
-    /// So much of the errors has been understood.
+    /// How much of the errors has been parsed, in bytes.
     understood: usize,
     answered: bool,
 }
@@ -83,7 +83,7 @@ impl<'a> Conversation<'a> {
                 return Err(Refusal::WrongPassword.into());
             }
             if self.output.len() > NOISE || self.errors.len() > NOISE {
-                return Err(self.ended("more words than anyone reads").into());
+                return Err(self.ended("more output than is read").into());
             }
             match self.listen(errors_end).await {
                 Received::Quiet => self.consider_foreign_question().await?,

@@ -1,4 +1,4 @@
-//! Why root is not to be had.
+//! Why root's rights cannot be had.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ pub enum Refusal {
     /// The user may not.
     #[snafu(display("sudo does not allow it: {said}"))]
     NotAllowed {
-        /// sudo's words.
+        /// sudo's output.
         said: String,
     },
     /// sudo works on terminals only.
     #[snafu(display("sudo wants a terminal: {said}"))]
     NeedsTerminal {
-        /// sudo's words.
+        /// sudo's output.
         said: String,
     },
     /// sudo is not installed.
@@ -38,18 +38,18 @@ pub enum Refusal {
     /// Neither let in nor refused.
     #[snafu(display("sudo neither let us in nor refused within {} s", after.as_secs()))]
     Silent {
-        /// So long.
+        /// How long was waited.
         after: Duration,
     },
     /// It ended before the script began.
     #[snafu(display("sudo ended with {exit} before the script began: {said}"))]
     Ended {
-        /// How.
+        /// How it ended: an exit code or a signal.
         exit: String,
         /// What it said.
         said: String,
     },
-    /// The script cannot be told to every shell.
+    /// The script cannot be passed to every shell.
     #[snafu(display("a script must not hold {character:?}, which shells understand differently"))]
     Script { character: char },
     /// The random source of the control machine failed.

@@ -1,4 +1,4 @@
-//! The words that the login shell is told, and the marks by which we know what is whose.
+//! The command for the login shell, and the marks that separate its output from the script's.
 
 use std::{fs::File, io::Read as _};
 

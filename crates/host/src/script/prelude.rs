@@ -1,4 +1,4 @@
-//! What the shell on a machine is told before every list of operations.
+//! The script that is sent to a machine before every list of operations.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ const PARTS: [&str; 28] = [
     include_str!("prelude/packages.sh"),
     include_str!("prelude/packages_transaction.sh"),
     include_str!("prelude/packages_configuration.sh"),
-    include_str!("prelude/packages_surroundings.sh"),
+    include_str!("prelude/packages_script_effects.sh"),
     include_str!("prelude/packages_services.sh"),
     include_str!("prelude/packages_undo.sh"),
     include_str!("prelude/image.sh"),

@@ -12,7 +12,7 @@ use crate::{
 pub struct RecordKey(pub(super) String);
 
 impl RecordKey {
-    /// A name as the machine tells it, when it can be one: it becomes a file name and a word of a script.
+    /// A name as the machine reports it, when it is valid: it becomes a file name and a word of a script.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() <= 200
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -34,13 +34,13 @@ impl fmt::Display for RecordKey {
 pub struct Release {
     /// Who gives it up.
     pub owner: Word,
-    /// Its record.
+    /// The key of its record on the machine.
     pub key: RecordKey,
 }
 
 /// The name of a record: hexadecimal, so that it is a safe word and a safe file name.
 pub(super) fn key(kind: &str, name: &str) -> String {
-    let hash = Hash::of(format!("{kind}\0{name}").as_bytes());
+    let hash = Hash::digest(format!("{kind}\0{name}").as_bytes());
     hash.as_str().chars().take(24).collect()
 }
 

@@ -52,7 +52,7 @@ fn file(at: &str, content: &str, mode: u16) -> Operation {
 fn known(at: &str, content: &str, mode: u16) -> Operation {
     Operation::File(File {
         path: path(at),
-        content: Content::known(Hash::of(content.as_bytes()), content.len() as u64),
+        content: Content::known(Hash::digest(content.as_bytes()), content.len() as u64),
         access: Access::root(mode).unwrap(),
     })
 }

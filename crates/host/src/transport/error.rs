@@ -12,7 +12,7 @@ use crate::privilege::Refusal;
 #[snafu(visibility(pub(super)))]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Error {
-    /// There is no connection.
+    /// No connection could be made.
     #[snafu(display("cannot reach {host} at {address}: {reason}"))]
     Unreachable {
         host: String,
@@ -30,10 +30,10 @@ pub enum Error {
         #[snafu(source(from(Mismatch, Box::new)))]
         source: Box<Mismatch>,
     },
-    /// A private key cannot be used, and there is no other way in.
+    /// A private key cannot be used, and there is no other credential.
     #[snafu(display("cannot log in to {host}: {source}"))]
     Key { host: String, source: KeyError },
-    /// Nobody is let in.
+    /// No credential was accepted.
     #[snafu(display(
         "{host} does not let {user} in: tried {}; it offers {}",
         list(tried),
@@ -54,7 +54,7 @@ pub enum Error {
         host: String,
         /// What was waited for.
         step: &'static str,
-        /// So long.
+        /// How long was waited.
         after: Duration,
     },
     /// A machine on the way failed.
@@ -66,7 +66,7 @@ pub enum Error {
         #[snafu(source(from(Error, Box::new)))]
         source: Box<Error>,
     },
-    /// The connection was there and is no more. What was being done may be done or not.
+    /// The connection broke. What was being done may be done or not.
     #[snafu(display("lost the connection to {host}: {reason}"))]
     Lost { host: String, reason: String },
     /// The machine takes no further command on this connection.
@@ -88,7 +88,7 @@ pub enum Error {
     /// A command prints more than anybody should answer.
     #[snafu(display("an answer of more than {} MiB", limit >> 20))]
     TooLong {
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
     /// We may not become root there.
@@ -169,18 +169,18 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// Why there is no connection.
+/// Why no connection could be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// The name does not resolve to an address.
     Name(String),
     /// Nothing listens there.
     Refused,
-    /// There is no way there.
+    /// There is no route to the host.
     NoRoute,
-    /// There was no answer for so long.
+    /// There was no answer in time.
     Timeout(Duration),
-    /// Something else.
+    /// Another reason.
     Other(String),
 }
 

@@ -20,17 +20,17 @@ use stream::Faulty;
 pub enum Fault {
     /// It is refused.
     Refuse,
-    /// It drops as soon as so many bytes were written.
+    /// It drops as soon as this number of bytes has been written.
     DropAfterWritten(u64),
-    /// It drops as soon as so many bytes were read.
+    /// It drops as soon as this number of bytes has been read.
     DropAfterRead(u64),
-    /// Nothing moves any more, in no direction, once so many bytes were written.
+    /// Both directions stall once this number of bytes has been written.
     HangAfterWritten(u64),
-    /// Nothing moves any more, in no direction, once so many bytes were read.
+    /// Both directions stall once this number of bytes has been read.
     HangAfterRead(u64),
-    /// So many bytes per second in each direction of each stream; at least one.
+    /// The bytes per second in each direction of each stream; at least one.
     Slow(u64),
-    /// The machine sees the end of each input after so many bytes; the rest vanishes.
+    /// The machine sees the end of each input after this number of bytes; the rest is lost.
     Truncate(u64),
     /// Every command prints this instead of what it prints.
     WrongAnswer(Vec<u8>),
@@ -53,7 +53,7 @@ impl FaultyConnector {
         }
     }
 
-    /// So many connections were asked for.
+    /// The number of connections that were asked for.
     pub fn connects(&self) -> usize {
         self.connected.load(Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
 //! A machine in memory, without any process: for the tests of everything above.
 //!
-//! It is told the very words that a real machine is told, and answers as the script on a real one does. What it has
+//! It gets the same bytes as a real machine, and answers as the script on a real one does. What it has
 //! instead of files, units and packages can be looked at, and can be made to fail. It runs no shell: a
 //! [`crate::operation::Script`] is done when it was asked for, and done again when its check is another one.
 //!
@@ -108,7 +108,7 @@ impl Memory {
         self
     }
 
-    /// Each command takes so long to begin.
+    /// The delay before each command begins.
     #[must_use]
     pub fn with_latency(self, latency: Duration) -> Self {
         self.shared.lock().latency = Some(latency);
@@ -245,7 +245,7 @@ impl Memory {
         store.cluster = Some((cluster.into(), name.into()));
     }
 
-    /// Somebody else writes a file; the directory has to be there.
+    /// Writes a file as another user of the machine would; the directory has to exist.
     pub fn write(&self, path: &str, bytes: impl Into<Arc<[u8]>>) -> Result<(), String> {
         let files = &mut self.shared.lock().world.files;
         let looks = match files.at(path) {

@@ -87,7 +87,7 @@ async fn undisturbed(machine: &Machine, task: &Task) -> Duration {
     took
 }
 
-/// Every second time the task is finished first, with another wish.
+/// Every second time the task is finished first, with other resources.
 async fn recover(bench: &Bench, before: &Snapshot, round: usize, when: &str) {
     let machine = bench.machine(0);
     if round.is_multiple_of(2) {

@@ -46,7 +46,7 @@ fn tiny_image(reference: &str) -> Content {
     let layer = vec![0; 1024];
     let config = format!(
         r#"{{"architecture":"amd64","os":"linux","config":{{}},"rootfs":{{"type":"layers","diff_ids":["sha256:{}"]}}}}"#,
-        Hash::of(&layer).as_str()
+        Hash::digest(&layer).as_str()
     );
     let manifest = format!(
         r#"[{{"Config":"config.json","RepoTags":["{reference}"],"Layers":["layer.tar"]}}]"#

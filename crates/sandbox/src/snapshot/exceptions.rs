@@ -12,7 +12,7 @@ pub(super) enum LeftOut {
     Time,
 }
 
-/// One exception.
+/// A difference that is not an error, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exception {
     /// The section of the snapshot that it is about.
@@ -113,20 +113,20 @@ const EXCEPTIONS: &[Exception] = &[
     exception("rule", "*127.0.0.11*", Everything, "Docker's resolver for containers"),
     // Who looks is there too, and so are those who look after the machine.
     exception("process", "(ps|bash)", Everything, "this very comparison"),
-    exception("process", "(sshd|sudo|(sd-pam)|systemd|sftp-server)", Everything, "sessions of whoever is logged in"),
+    exception("process", "(sshd|sudo|(sd-pam)|systemd|sftp-server)", Everything, "sessions of logged-in users"),
     exception("process", "kworker*", Everything, "threads of the kernel"),
-    exception("module", "(ip|nf|xt_|x_tables|libcrc32c|tunnel|udp_tunnel|vxlan|veth|bridge|stp|llc|dummy|wireguard)*", Everything, "the kernel loads them for whoever first asks, and they are those of the machine that the sandbox runs on"),
+    exception("module", "(ip|nf|xt_|x_tables|libcrc32c|tunnel|udp_tunnel|vxlan|veth|bridge|stp|llc|dummy|wireguard)*", Everything, "the kernel loads them on first use, and they are those of the machine that the sandbox runs on"),
     exception("unit", "*.target *", Everything, "stays reached once a service asked for it; unit files are compared"),
     exception("unit", "*.device *", Everything, "the kernel's devices as systemd lists them"),
-    exception("unit", "(user-|session-|user@|run-user-)*", Everything, "sessions of whoever is logged in"),
+    exception("unit", "(user-|session-|user@|run-user-)*", Everything, "sessions of logged-in users"),
     exception("unit", "run-credentials-*", Everything, "systemd's, one for each service that is being started"),
     exception("unit", "* not-found *", Everything, "only named by another unit; unit files are compared"),
     exception("unit", "(apt-daily|dpkg-db|e2scrub|fstrim|logrotate|man-db|motd)*", Everything, "timers of the distribution"),
     exception("unit", "systemd-(tmpfiles|journal|update|random|hostnamed|timedated)*", Everything, "started by others or by time, and ends by itself"),
     exception("control-group", "*/(system.slice|init.scope)*", Everything, "services, which systemd puts below a controller when a neighbour needs it; units are compared"),
     exception("control-group", "*.mount", Everything, "mounts, which systemd treats like services; they are compared"),
-    exception("control-group", "*/(user|session)-*", Everything, "sessions of whoever is logged in"),
-    exception("control-group", "*/user.slice*", Everything, "sessions of whoever is logged in"),
+    exception("control-group", "*/(user|session)-*", Everything, "sessions of logged-in users"),
+    exception("control-group", "*/user.slice*", Everything, "sessions of logged-in users"),
     exception("control-group", "*/systemd-(tmpfiles|journal|update|random|hostnamed|timedated)*", Everything, "started by others or by time, and ends by itself"),
 ];
 

@@ -15,7 +15,7 @@ pub enum Role {
     Master,
     /// Runs pods.
     Worker,
-    /// Runs etcd.
+    /// Runs a member of etcd.
     Etcd,
     /// Forwards connections to the API servers.
     LoadBalancer,
@@ -25,7 +25,7 @@ impl Role {
     /// All there are.
     pub const ALL: [Self; 4] = [Self::Master, Self::Worker, Self::Etcd, Self::LoadBalancer];
 
-    /// For messages.
+    /// The name of the role in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Master => "master",

@@ -114,7 +114,7 @@ mod tests {
         ));
         let span = |start, end| Span { file, start, end };
         all.push(
-            Diagnostic::error("bad-name", span(12, 15), "\"a_b\" is no name")
+            Diagnostic::error("bad-name", span(12, 15), "\"a_b\" is not a name")
                 .label("no underscores")
                 .related(span(43, 44), "the user")
                 .remedy("write a-b"),

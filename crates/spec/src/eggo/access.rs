@@ -6,13 +6,13 @@ use crate::draft::{AccessDraft, Field};
 use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
-use crate::value::{Bastion, Host, HostKey, LocalPath, Mismatch, Port, Secret, is_login};
+use crate::value::{Bastion, Host, HostKey, LocalPath, Mismatch, Port, Secret, login};
 use crate::walk::{list, report_expected, section, value};
 
 /// Reads one of the keys that say how machines are reached.
 pub(super) fn key(key: &Key, node: &Node, access: &mut AccessDraft, diagnostics: &mut Diagnostics) {
     match key.text.as_str() {
-        "username" | "user" => access.user = value(node, "bad-user", user, diagnostics),
+        "username" | "user" => access.user = value(node, "bad-user", login, diagnostics),
         "password" => {
             diagnostics.hide(node.span);
             let field = password(node, diagnostics);
@@ -78,17 +78,6 @@ fn set_password(
     }
     if !field.is_absent() {
         access.password = field;
-    }
-}
-
-fn user(text: &str) -> Result<String, Mismatch> {
-    if is_login(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(Mismatch::new(
-            "not a user name",
-            "write only the login name, such as root",
-        ))
     }
 }
 

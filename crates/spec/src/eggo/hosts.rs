@@ -7,7 +7,7 @@ use crate::keys::report_unknown;
 use crate::source::Spanned;
 use crate::tree::{Key, Node};
 use crate::value::{Arch, HostKey, Label, Name, Port, Taint, machine_address};
-use crate::walk::{boolean, list, report_mismatch, section, value, values};
+use crate::walk::{boolean, label, list, section, value, values};
 
 impl Reader<'_> {
     pub(super) fn hosts(&mut self, node: &Node) -> Vec<HostDraft> {
@@ -123,14 +123,7 @@ impl Reader<'_> {
                 crate::walk::report_expected("a single value", node, self.diagnostics);
                 continue;
             }
-            match Label::new(&key.text, text) {
-                Ok(label) => labels.push(label),
-                Err(wrong) => {
-                    let whole = format!("{}={text}", key.text);
-                    let span = key.span.to(node.span);
-                    report_mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
-                }
-            }
+            labels.extend(label(key, text, node, self.diagnostics));
         }
         Field::Given(Spanned::new(labels, node.span))
     }

@@ -3,9 +3,10 @@
 use super::Reader;
 use crate::diagnostic::{Diagnostic, Topic};
 use crate::keys::report_unknown;
+use crate::network_plugins;
 use crate::tree::{Key, Node};
 use crate::value::{AbsolutePath, Cidrs, Mismatch, address};
-use crate::walk::{quoted, section, value, word};
+use crate::walk::{quoted, section, value};
 
 /// The plugin argument that names its manifest.
 const MANIFEST: &str = "NetworkYamlPath";
@@ -54,7 +55,9 @@ impl Reader<'_> {
             });
             match key.text.as_str() {
                 "podcidr" => self.draft.pod_cidrs = value(node, "bad-network", Cidrs::parse, d),
-                "plugin" => self.draft.network_plugin = value(node, "bad-plugin", plugin, d),
+                "plugin" => {
+                    self.draft.network_plugin = value(node, "bad-plugin", network_plugins::name, d);
+                }
                 "pluginargs" | "plugin-args" => self.plugin_arguments(key, node),
                 _ => report_unknown(key, &["network"], d),
             }
@@ -113,22 +116,6 @@ fn image_tag(text: &str) -> Result<String, Mismatch> {
         Err(Mismatch::new(
             "not an image tag",
             "write only the tag, such as 1.8.4",
-        ))
-    }
-}
-
-fn plugin(text: &str) -> Result<String, Mismatch> {
-    let text = word(text)?;
-    if text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    {
-        // As manifests and archives write it.
-        Ok(text.to_ascii_lowercase())
-    } else {
-        Err(Mismatch::new(
-            "not the name of a network plugin",
-            "write only its name, such as calico or flannel",
         ))
     }
 }

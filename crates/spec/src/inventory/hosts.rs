@@ -12,10 +12,10 @@ use crate::draft::{AccessDraft, Field, HostDraft};
 use crate::source::{Span, Spanned};
 use crate::tree::{Kind, Node};
 use crate::value::{
-    Arch, Bastion, Host, HostKey, Label, LocalPath, Mismatch, Name, Port, Secret, Taint, is_login,
+    Arch, Bastion, Host, HostKey, Label, LocalPath, Name, Port, Secret, Taint, login,
     machine_address,
 };
-use crate::walk::{boolean, report_expected, report_mismatch, value, values};
+use crate::walk::{boolean, label, report_expected, report_mismatch, value, values};
 
 const ADDRESS: [&str; 2] = ["ansible_host", "ansible_ssh_host"];
 const PORT: [&str; 2] = ["ansible_port", "ansible_ssh_port"];
@@ -152,7 +152,7 @@ impl<'t> Reader<'_, 't> {
     fn access(&mut self, host: usize) -> AccessDraft {
         let (bastions, strict_host_keys) = self.way(host);
         let access = AccessDraft {
-            user: self.host_field(host, &USER, "bad-user", user),
+            user: self.host_field(host, &USER, "bad-user", login),
             password: self.password(host, &PASSWORD),
             sudo_password: self.password(host, &SUDO),
             private_key: self.host_field(host, &KEY, "bad-path", LocalPath::parse),
@@ -292,7 +292,7 @@ impl<'t> Reader<'_, 't> {
             said
         };
         let port = self.host_field(host, &PORT, "bad-port", Port::parse);
-        let user = self.host_field(host, &USER, "bad-user", user);
+        let user = self.host_field(host, &USER, "bad-user", login);
         let password = self.bastion_password(host);
         let private_key = self.host_field(host, &KEY, "bad-path", LocalPath::parse);
         let host_key =
@@ -354,14 +354,7 @@ impl<'t> Reader<'_, 't> {
                     continue;
                 }
             };
-            match Label::new(&key.text, text) {
-                Ok(label) => labels.push(label),
-                Err(wrong) => {
-                    let whole = format!("{}={text}", key.text);
-                    let span = key.span.to(node.span);
-                    report_mismatch(&whole, span, "bad-label", wrong, self.diagnostics);
-                }
-            }
+            labels.extend(label(key, text, node, self.diagnostics));
         }
         Field::Given(Spanned::new(labels, node.span))
     }
@@ -379,16 +372,5 @@ impl<'t> Reader<'_, 't> {
         let taints = values(&node, "bad-taint", Taint::parse, self.diagnostics);
         let taints = taints.into_iter().map(|taint| taint.value).collect();
         Field::Given(Spanned::new(taints, node.span))
-    }
-}
-
-fn user(text: &str) -> Result<String, Mismatch> {
-    if is_login(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(Mismatch::new(
-            "not a user name",
-            "write only the login name, such as root",
-        ))
     }
 }

@@ -12,9 +12,9 @@ use crate::tree::Node;
 use crate::value::{
     AbsolutePath, DnsName, Endpoint, GoDuration, Host, Mismatch, Name, Port, Version,
 };
-use crate::walk::{boolean, one_of, section, value, values, word};
+use crate::walk::{boolean, one_of, section, value, values};
 
-/// The domain that every cluster of kubespray has unless said: nobody's name.
+/// The domain that every cluster of kubespray has unless another is set: it names no cluster.
 const USUAL_DOMAIN: &str = "cluster.local";
 /// kubespray's words for "none".
 const NO_PLUGIN: [&str; 2] = ["cni", "none"];
@@ -74,7 +74,11 @@ impl Reader<'_, '_> {
 
     fn plugin(&mut self) {
         let manifest = self.cluster_field(&["hatchery_network_manifest"], "bad-manifest", manifest);
-        let said = self.cluster_field(&["kube_network_plugin"], "bad-plugin", plugin);
+        let said = self.cluster_field(
+            &["kube_network_plugin"],
+            "bad-plugin",
+            network_plugins::name,
+        );
         match said {
             Field::Wrong => {}
             Field::Absent => {
@@ -206,21 +210,6 @@ fn manifest(text: &str) -> Result<Manifest, Mismatch> {
         url(text).map(Manifest::Url)
     } else {
         AbsolutePath::parse(text).map(Manifest::Path)
-    }
-}
-
-fn plugin(text: &str) -> Result<String, Mismatch> {
-    let text = word(text)?;
-    if text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    {
-        Ok(text.to_ascii_lowercase())
-    } else {
-        Err(Mismatch::new(
-            "not the name of a network plugin",
-            "write only its name, such as flannel or calico",
-        ))
     }
 }
 

@@ -236,7 +236,7 @@ fn check_overlap(draft: &Draft, networks: &Networks, diagnostics: &mut Diagnosti
             let message =
                 format!("the pod network {pod} and the Service network {service} overlap");
             let mut diagnostic = Diagnostic::error("network-overlap", span, message).remedy(
-                "use two networks that share no address, such as 10.244.0.0/16 and 10.32.0.0/16",
+                "use two networks that have no address in common, such as 10.244.0.0/16 and 10.32.0.0/16",
             );
             if pod_span.is_some() {
                 diagnostic = diagnostic.related_to(service_span, "the Service network");

@@ -38,7 +38,7 @@ fn usual(draft: &Draft, fleet: &Fleet, bind_port: Option<Port>) -> Option<Endpoi
     })
 }
 
-/// An endpoint must be somebody's: the load balancer's, or else a master's.
+/// An endpoint must belong to a machine: to the load balancer, or else to a master.
 fn compare(
     draft: &Draft,
     fleet: &Fleet,

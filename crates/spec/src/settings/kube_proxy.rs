@@ -22,11 +22,11 @@ pub struct KubeProxy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KubeProxyMode {
-    /// iptables rules.
+    /// Services are iptables rules.
     Iptables,
     /// The kernel's IP Virtual Server.
     Ipvs,
-    /// nftables rules.
+    /// Services are nftables rules.
     Nftables,
 }
 

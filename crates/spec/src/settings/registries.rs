@@ -16,7 +16,7 @@ use crate::walk::{one_of, report_mismatch, values};
 
 /// Kubernetes' own public registries. A list of mirrors that names no registry stands in for the one of them that the
 /// pause image comes from, and for no other: a mirror asked for the images of a private registry would learn their
-/// names, and could answer with images of somebody else's.
+/// names, and could answer with other images.
 const KUBERNETES: [&str; 2] = ["k8s.gcr.io", "registry.k8s.io"];
 
 /// Where images come from.

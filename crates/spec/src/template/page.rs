@@ -69,7 +69,7 @@ impl Page {
     }
 }
 
-/// What a key means, what it takes where that is worth a word, and what holds without it.
+/// The meaning of a key, its values where they need explanation, and its default.
 fn explanation(info: &KeyInfo) -> String {
     let kind = info.kind_in_words();
     let kind = match &*kind {

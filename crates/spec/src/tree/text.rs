@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{FileId, Input, SIZE_LIMIT, Source, Span};
 
-/// The file's text, added to the sources; nothing if it is no text.
+/// The file's text, added to the sources; `None` if it is not valid UTF-8.
 pub(super) fn decode(input: Input<'_>, diagnostics: &mut Diagnostics) -> (FileId, Option<String>) {
     let bytes = input
         .bytes

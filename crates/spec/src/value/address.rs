@@ -285,8 +285,22 @@ impl Bastion {
     }
 }
 
-/// Whether a login can have this name.
-pub fn is_login(user: &str) -> bool {
+/// The name of a user to log in as.
+///
+/// # Errors
+/// When no system would take it as one.
+pub fn login(text: &str) -> Result<String, Mismatch> {
+    if is_login(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Mismatch::new(
+            "not a user name",
+            "write only the login name, such as root",
+        ))
+    }
+}
+
+fn is_login(user: &str) -> bool {
     !user.is_empty()
         && user.len() <= 256
         && !user.starts_with('-')

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{DnsName, Mismatch};
 
-/// A label.
+/// A label of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
     /// The key, with its prefix.
@@ -13,7 +13,7 @@ pub struct Label {
     pub value: String,
 }
 
-/// A taint.
+/// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
     /// Key and value.

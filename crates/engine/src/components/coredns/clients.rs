@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use crate::components::NodeContext;
 
 /// Who may ask a master: pods, and the cluster's machines, whose addresses pods have outside of their network. Machines in
-/// subnets of the master's own come as these subnets, so that one more of them is no change to its file.
-pub(super) fn of(node_context: &NodeContext<'_>) -> String {
+/// subnets of the master's own come as these subnets, so that one more of them does not change its file.
+pub(super) fn allowed(node_context: &NodeContext<'_>) -> String {
     let cluster = node_context.cluster;
     let own = own_subnets(node_context);
     let (mut subnets, mut others) = (BTreeSet::new(), Vec::new());
@@ -33,7 +33,7 @@ pub(super) fn of(node_context: &NodeContext<'_>) -> String {
     words.join(" ")
 }
 
-/// The subnets that a machine has interfaces in. An address alone tells none.
+/// The subnets that a machine has interfaces in. An address alone does not give its subnet.
 fn own_subnets(node_context: &NodeContext<'_>) -> Vec<IpNet> {
     let interfaces = node_context.facts.interfaces.iter().flatten();
     let addresses = interfaces.flat_map(|interface| &interface.addresses);
@@ -75,7 +75,7 @@ mod tests {
                 addresses: addresses(own),
             }]
         });
-        let all = of(&trial.node_context());
+        let all = allowed(&trial.node_context());
         let pods = trial.cluster.pods.cidrs.iter().count() + 1;
         let rest: Vec<_> = all.split(' ').skip(pods).collect();
         rest.join(" ")

@@ -117,7 +117,7 @@ fn members(cluster: &Cluster) -> Vec<(&'static str, Value)> {
     members
 }
 
-/// The network in flannel's configuration; tells whether it had to be changed.
+/// Sets the network in flannel's configuration; returns whether it had to be changed.
 fn fit_network(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     let Some(Value::String(text)) = object.data.pointer_mut("/data/net-conf.json") else {
         return None;
@@ -147,8 +147,8 @@ fn fit_network(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> 
 }
 
 /// flannel reaches the API where the kubelets do, not by the address of a Service, which leads nowhere before kube-proxy has
-/// seen its node: who asks too early is not answered and tries again after ten seconds, and the node waits for it. Tells
-/// whether that had to be changed.
+/// seen its node: a request that is too early is not answered and tried again after ten seconds, and the node waits for it.
+/// Returns what was changed.
 fn fit_api(cluster: &Cluster, object: &mut DynamicObject) -> Option<String> {
     let containers = object.data.pointer_mut("/spec/template/spec/containers")?;
     let mut containers = containers.as_array_mut()?.iter_mut();

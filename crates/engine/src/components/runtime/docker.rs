@@ -28,7 +28,7 @@ const CONFIGURATION: &str = "/etc/docker/daemon.json";
 const DATA: &str = "/var/lib/docker";
 /// What stands between it and the kubelet.
 const ADAPTER: &str = "cri-dockerd";
-/// Where that listens when the file does not say.
+/// The default address that it listens on.
 const ADAPTER_SOCKET: &str = "unix:///run/cri-dockerd.sock";
 
 const IMAGES: ImageStore = ImageStore {
@@ -204,7 +204,7 @@ fn unit(node_context: &NodeContext<'_>) -> String {
     .render()
 }
 
-/// A socket that systemd holds for another docker would be left without anybody behind it when this one listens at
+/// A socket that systemd holds for another docker would no longer lead to that one when this one listens at
 /// its path.
 fn activation(resources: &mut Resources) -> Result<(), Error> {
     const MARK: &str = "/var/lib/hatchery/docker-socket";
@@ -223,7 +223,7 @@ fn activation(resources: &mut Resources) -> Result<(), Error> {
     Ok(())
 }
 
-/// What stands in its file. What the user says on its command line is left out: docker refuses to be told twice.
+/// The contents of its file. What the user sets on its command line is left out: docker refuses a setting that is in both.
 fn configuration(node_context: &NodeContext<'_>) -> String {
     let driver = format!("native.cgroupdriver={}", node_context.cgroup_driver());
     let mut settings = Map::from_iter([

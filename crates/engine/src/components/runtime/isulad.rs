@@ -142,8 +142,8 @@ fn unit(node_context: &NodeContext<'_>) -> String {
     .render()
 }
 
-/// Its package's own settings with those of a node. What the user says on its command line is left out: it refuses
-/// to be told twice.
+/// Its package's own settings with those of a node. What the user sets on its command line is left out: it refuses
+/// a setting that is in both.
 fn configuration(node_context: &NodeContext<'_>) -> String {
     let runtime = &node_context.cluster.runtime;
     let dirs: Vec<_> = runtime

@@ -4,7 +4,8 @@ use std::{fs, io::Write as _, path::PathBuf};
 
 use hatchery_spec::{Cluster, Input, read, value::Arch};
 
-use super::super::{Bundles, Problem, architecture};
+use super::super::{Bundles, architecture};
+use crate::finding::Finding;
 
 /// An archive in the making.
 pub(in crate::package) struct Forge(tar::Builder<Vec<u8>>);
@@ -112,7 +113,7 @@ impl Place {
         self.0.path().join("state/cache")
     }
 
-    pub(in crate::package) fn open(&self, cluster: &Cluster) -> Result<Bundles, Vec<Problem>> {
+    pub(in crate::package) fn open(&self, cluster: &Cluster) -> Result<Bundles, Vec<Finding>> {
         Bundles::open(cluster, self.0.path(), &self.cache())
     }
 }

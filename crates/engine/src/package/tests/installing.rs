@@ -84,7 +84,7 @@ fn one_place_for_two_things_is_a_problem() {
         messages,
         [
             "/usr/bin/one would come from both bin/one and file/one, which differ",
-            "file/two would come to /usr/bin/one/two, but /usr/bin/one is no directory",
+            "file/two would come to /usr/bin/one/two, but /usr/bin/one is not a directory",
         ]
     );
 }
@@ -214,7 +214,7 @@ fn what_is_no_image_archive_is_told_from_the_rest() {
     let bundles = place.open(&cluster).unwrap();
     let (message, remedy) = only(all_of(&bundles, &cluster, "m0", PackageKind::Deb).unwrap_err());
     assert!(
-        message.contains("image/a.tar, which is no archive of images"),
+        message.contains("image/a.tar, which is not an archive of images"),
         "{message}"
     );
     assert!(remedy.contains("docker save"), "{remedy}");

@@ -5,14 +5,14 @@ use std::fs;
 use hatchery_spec::{Cluster, value::Arch};
 
 use super::{
-    super::{Learned, Problem, Versions},
+    super::{Learned, Versions},
     forge::{Forge, Place, cluster, elf, own, parse},
     only,
 };
-use crate::confinement::Launcher;
+use crate::{confinement::Launcher, finding::Finding};
 
 /// Scripts stand in for programs, and are run as they are: how programs are confined is tested where they are.
-fn learn(place: &Place, cluster: &Cluster) -> Result<Learned, Vec<Problem>> {
+fn learn(place: &Place, cluster: &Cluster) -> Result<Learned, Vec<Finding>> {
     // Another test that starts a program right now may still have the script open for writing.
     let insist = "for i in {1..50}; do exec \"$@\"; sleep 0.02; done; exit 126";
     let unconfined = Launcher::new([
@@ -112,7 +112,7 @@ fn a_program_that_tells_nothing_is_a_problem_unless_the_file_does() {
     };
     let (message, remedy) = only(asked("").unwrap_err());
     assert!(
-        message.contains("bin/kubelet, which does not tell its version"),
+        message.contains("bin/kubelet, which does not print its version"),
         "{message}"
     );
     assert!(remedy.contains("kubernetes-version"), "{remedy}");

@@ -175,7 +175,7 @@ fn the_classic_dialect_renames_machines() {
         .iter()
         .find(|finding| finding.code == "hostname")
         .unwrap();
-    assert_eq!(note.message, "will be called m0; now it is machine-1");
+    assert_eq!(note.message, "will be renamed to m0; now it is machine-1");
 }
 
 #[test]

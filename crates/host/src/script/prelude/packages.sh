@@ -23,7 +23,7 @@ package() {
     # A file's name need not tell the epoch.
     *"$nl$3 $5$nl"* | *"$nl$3 "[0-9]":$5$nl"*) ;;
     *"$nl$3 "*)
-      # Somebody else's package is left at its version; ours follows the wish.
+      # Somebody else's package is left at its version; ours gets the requested one.
       [ "$5" = '*' ] || [ ! -f "$S/record/$2" ] || need=version
       ;;
     *) need=absent ;;

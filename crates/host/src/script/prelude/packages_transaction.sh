@@ -47,7 +47,7 @@ clear_leftovers() {
 # files below /etc. The lists come last, right before the package manager takes its lock.
 begin_transaction() {
   list_plan
-  list_surroundings >"$S/surroundings" 2>/dev/null || return
+  list_users_and_directories >"$S/surroundings" 2>/dev/null || return
   (cd "$R/" && find etc -xdev -type f) >"$S/etc.list" 2>/dev/null
   flush "$S/surroundings" "$S/etc.list"
   { echo ": $owner"; per_format traces | sort -u; [ -z "$plan" ] || printf '%s\n' "$plan"; } >"$S/transaction.new" && flush "$S/transaction.new" && mv -f "$S/transaction.new" "$S/transaction"
@@ -103,6 +103,6 @@ account() {
   flush_records
   owner=$t_owner
   # shellcheck disable=SC2086
-  note_surroundings $names
+  note_script_effects $names
   rm -f "$S/transaction" "$S/surroundings" "$S/etc.list"
 }

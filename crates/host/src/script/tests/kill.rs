@@ -53,7 +53,7 @@ impl Way {
         (place, before)
     }
 
-    /// What it left can be undone, and can be applied over with another wish and then undone. Each state is tried
+    /// What it left can be undone, and can be applied over with other resources and then undone. Each state is tried
     /// in one of the two ways, or in both when there is time.
     fn check(self, point: usize, state: usize) {
         let both = is_thorough();

@@ -28,7 +28,7 @@ fn told(place: &Place, name: &str) -> ManagedResource {
 }
 
 fn hash(text: &str) -> Option<String> {
-    Some(Hash::of(text.as_bytes()).as_str().to_owned())
+    Some(Hash::digest(text.as_bytes()).as_str().to_owned())
 }
 
 fn steps(answer: &Answer) -> Vec<&Line> {
@@ -123,7 +123,7 @@ fn only_certificates_as_text_are_told_word_by_word() {
             assert_eq!(managed.resources.len(), 2, "{shell:?} {managed:?}");
             let found = told(&place, at);
             let words = String::from_utf8_lossy(bytes).into_owned();
-            assert_eq!(found.state.as_deref(), Some(Hash::of(bytes).as_str()));
+            assert_eq!(found.state.as_deref(), Some(Hash::digest(bytes).as_str()));
             assert_eq!(
                 found.text,
                 is_told.then_some(words),

@@ -22,9 +22,9 @@ pub(super) struct Meter {
 
 /// What may pass now.
 pub(super) enum Pass {
-    /// At most so many bytes.
+    /// At most this number of bytes.
     Some(usize),
-    /// Nothing, ever.
+    /// Nothing passes any more.
     Nothing,
 }
 

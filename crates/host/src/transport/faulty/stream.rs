@@ -24,7 +24,7 @@ pub(super) struct Faulty<S> {
     /// Until when a slow stream rests, one for each direction.
     reading: Rest,
     writing: Rest,
-    /// What a truncated input has let through, and whether its end was told.
+    /// What a truncated input has let through, and whether its end was signalled.
     let_through: u64,
     ended: bool,
 }
@@ -41,7 +41,7 @@ impl<S> Faulty<S> {
         }
     }
 
-    /// So many bytes of a slow stream move at once: a twentieth of a second's.
+    /// The bytes of a slow stream that move at once: a twentieth of a second's.
     fn portion(&self) -> usize {
         match self.meter.fault {
             Fault::Slow(rate) => usize::try_from(rate / 20).unwrap_or(usize::MAX).max(1),

@@ -14,7 +14,7 @@ use crate::transport::{
     ending::{Ending, Until},
 };
 
-/// So much of a stream waits for its reader: little, since there may be a thousand machines.
+/// The buffer of a stream: small, since there may be a thousand machines.
 const PIPE: usize = 16 * 1024;
 
 impl Connector for Memory {

@@ -20,13 +20,13 @@ pub enum Failure {
     Drop { at: At },
     /// The machine loses its power just before a step, once, and is back at once.
     DieBefore { at: At },
-    /// The same when the step is done and nobody knows yet.
+    /// The same when the step is done and not yet reported.
     DieAfter { at: At },
-    /// The disk takes so many bytes of each stream.
+    /// The disk is full after this number of bytes of each stream.
     DiskFull { after: u64 },
-    /// Another run is at work, and somebody listens to it.
+    /// Another run is at work, and its control process is connected.
     Busy {
-        /// Its name.
+        /// The other run's name.
         run: String,
     },
 }

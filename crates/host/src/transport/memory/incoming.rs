@@ -13,7 +13,7 @@ pub(super) struct Content {
     pub(super) bytes: Arc<[u8]>,
 }
 
-/// What came.
+/// What a run has received.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pub(super) script: String,

@@ -9,7 +9,7 @@ use crate::transport::ending::Ending;
 #[derive(Clone)]
 pub(super) struct Holder {
     pub(super) run: String,
-    /// The connection that carries it; without one somebody listens for good.
+    /// The connection that carries it; without one its control process counts as connected for ever.
     carrier: Option<Ending>,
     /// Comes when another run ends it.
     pub(super) killed: Ending,
@@ -46,7 +46,7 @@ impl Shared {
         self.freed.notify_waiters();
     }
 
-    /// Waits until nobody has the machine; whoever still has it then.
+    /// Waits until the machine is free; returns the run that still has it then.
     pub(super) async fn held_until(&self, until: Instant) -> Option<String> {
         loop {
             let freed = self.freed.notified();
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Ends the run that has the machine, unless somebody listens to it.
+    /// Ends the run that has the machine, unless its control process is connected.
     pub(super) fn fence(&self) -> bool {
         let state = self.lock();
         let carried = |holder: &&Holder| holder.carrier.as_ref().is_some_and(Ending::has_come);

@@ -146,7 +146,7 @@ fn file(found: Option<&Node>, looks: &Looks, size: u64, hash: &str) -> String {
     match found {
         None => "absent".into(),
         Some(Node::File(_, bytes))
-            if bytes.len() as u64 != size || Hash::of(bytes).as_str() != hash =>
+            if bytes.len() as u64 != size || Hash::digest(bytes).as_str() != hash =>
         {
             "content".into()
         }

@@ -1,10 +1,10 @@
-//! What a machine in memory tells of itself: the answer of a real one, edited.
+//! The facts of a machine in memory: the answer of a real one, edited.
 
 use std::{fmt::Write as _, time::SystemTime};
 
 use super::world::World;
 
-/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is told as it then is.
+/// The answer to the script of [`crate::facts::script()`], section by section. What a task changes is reported as it then is.
 #[derive(Clone, Debug)]
 pub struct MachineFacts {
     sections: Vec<(String, String)>,
@@ -62,19 +62,19 @@ impl MachineFacts {
         self
     }
 
-    /// As `uname -m` tells it: `x86_64`, `aarch64`.
+    /// As `uname -m` prints it: `x86_64`, `aarch64`.
     #[must_use]
     pub fn with_machine(self, machine: &str) -> Self {
         self.with_value("machine", machine)
     }
 
-    /// With so many processors, at least one.
+    /// Sets the number of processors, at least one.
     #[must_use]
     pub fn with_cpus(self, count: u32) -> Self {
         self.with_value("cpus", &format!("0-{}", count.saturating_sub(1)))
     }
 
-    /// With so many bytes of memory, most of them free.
+    /// Sets the bytes of memory, most of them free.
     #[must_use]
     pub fn with_memory(self, bytes: u64) -> Self {
         let total = bytes / 1024;
@@ -178,7 +178,7 @@ fn values(body: &str, hostname: &str, static_hostname: &str) -> String {
     told.collect()
 }
 
-/// Units that the machine has now are told as they are; of the others what the recorded facts say.
+/// Units that the machine has now are reported as they are; of the others what the recorded facts say.
 fn units(body: &str, world: &World) -> String {
     let told = body.split("\n\n").map(|block| {
         let name = block.lines().find_map(|line| line.strip_prefix("Id="));

@@ -133,7 +133,7 @@ impl RecordStore {
         }
     }
 
-    /// Whether it is a directory of ours in which nobody asked for the contents yet.
+    /// Whether it is a directory of ours whose contents no task has asked for yet.
     pub(super) fn made_for_another(&self, key: &str) -> bool {
         let original = self.records.get(key).map(|record| &record.original);
         matches!(

@@ -31,7 +31,7 @@ pub(super) enum Call {
     Managed,
 }
 
-/// What goes back to what it was, as far as nobody else needs it.
+/// Resources that are restored, unless another owner needs them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Released {
     All,
@@ -49,7 +49,7 @@ impl Released {
         }
     }
 
-    /// Whether nobody is left who needs it; whoever else does is left as its owner.
+    /// Whether no owner is left that needs it; the remaining owners stay recorded.
     pub(super) fn frees(&self, key: &str, owners: Option<&mut BTreeSet<String>>) -> bool {
         if *self == Self::All {
             return true;

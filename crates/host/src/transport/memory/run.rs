@@ -16,7 +16,7 @@ use super::{
     undo::{self, Restored},
 };
 
-/// The script is no more, and nobody hears of it.
+/// The script has ended, and its end is not reported.
 struct Gone;
 
 impl Session {
@@ -40,7 +40,7 @@ impl Session {
         stop
     }
 
-    /// Waits for another run, and ends one to which nobody listens any more.
+    /// Waits for another run, and ends one whose control process is gone.
     async fn take_lock(&mut self, holder: Holder, lock_timeout: u64) -> bool {
         let until = Instant::now() + Duration::from_secs(lock_timeout);
         let Taken::ByOther(other) = self.machine.take(&holder) else {

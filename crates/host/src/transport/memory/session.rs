@@ -29,7 +29,7 @@ use crate::{
 pub(super) enum Stop {
     /// It has said its last word.
     Ended(u32),
-    /// It is gone, and so is whoever listened, or it was killed.
+    /// It has ended and so has its control process, or it was killed.
     Gone,
 }
 
@@ -177,7 +177,7 @@ impl Session {
         }
     }
 
-    /// A line for whoever listens, and for the report that a later connection reads.
+    /// A line for the control process, and for the report that a later connection reads.
     pub(super) async fn say(&mut self, line: &str) {
         let line = format!("{line}\n");
         if self.reporting

@@ -25,17 +25,17 @@ use crate::{
     transport::ending::Ending,
 };
 
-/// What most machines tell: one text for all of them.
+/// The facts of most machines: one text for all of them.
 static USUAL: LazyLock<Arc<MachineFacts>> = LazyLock::new(|| Arc::new(MachineFacts::debian()));
 
 /// What a machine was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// So many connections were made.
+    /// The number of connections made.
     pub connections: usize,
-    /// So many commands were begun.
+    /// The number of commands begun.
     pub commands: usize,
-    /// So many bytes came, without passwords and marks.
+    /// The number of bytes received, without passwords and marks.
     pub bytes: u64,
     /// What was understood, in order: `apply`, `look`, `undo`, `outcome`, `managed`, `facts`.
     pub asked: Vec<&'static str>,
@@ -153,7 +153,7 @@ impl State {
                 resource.put = self.store.put.get(&own).cloned();
                 resource.state = Some("absent".into());
                 if let Some(Node::File(_, bytes)) = self.world.files.at(name) {
-                    resource.state = Some(Hash::of(bytes).as_str().into());
+                    resource.state = Some(Hash::digest(bytes).as_str().into());
                     resource.size = Some(bytes.len() as u64);
                     resource.text = is_certificate(name, bytes)
                         .then(|| String::from_utf8_lossy(bytes).into_owned());

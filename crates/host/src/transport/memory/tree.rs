@@ -10,7 +10,7 @@ pub(super) enum Node {
     Link(String),
 }
 
-/// Mode, user and group, as `stat -c '%a %U %G'` tells them.
+/// Mode, user and group, as `stat -c '%a %U %G'` prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Looks {
     pub(super) mode: u32,
@@ -19,7 +19,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// As the machine's script tells it: by number, where the machine in memory knows one.
+    /// As the machine's script prints it: by number, where the machine in memory knows one.
     pub(super) fn told(&self) -> String {
         let number = |name: &str| {
             if name == "root" {

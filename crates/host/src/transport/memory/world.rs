@@ -140,7 +140,7 @@ impl World {
         UNIT_DIRECTORIES.iter().any(in_file) || self.brought.iter().any(brings)
     }
 
-    /// In systemd's word; nothing where there is no such unit.
+    /// The unit's state as systemd names it; nothing where there is no such unit.
     pub(super) fn unit_file_state(&self, name: &str) -> &'static str {
         match (self.has_unit(name), self.unit(name).enabled) {
             (false, _) => "",

@@ -1,7 +1,7 @@
 //! A stream that ends when the attempt to connect over it is given up.
 //!
-//! The library goes on in a task of its own when nobody waits for it any more, and while keys are exchanged it listens
-//! to nobody but the other side: one that falls silent there would keep the socket for ever.
+//! The library goes on in a task of its own when its caller has gone, and while keys are exchanged it listens
+//! to nothing but the other side: one that falls silent there would keep the socket for ever.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ impl Attempt {
         (Self(sender), Attempted { stream, outcome })
     }
 
-    /// From here on the stream lives as long as whoever holds it.
+    /// From here on the stream lives as long as its owner.
     pub(super) fn succeed(self) {
         // Nobody listens when the stream is gone already.
         let _ = self.0.send(());

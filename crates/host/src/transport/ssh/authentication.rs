@@ -25,7 +25,7 @@ use crate::transport::Error;
 /// sshd's usual MaxAuthTries.
 const ATTEMPTS: usize = 6;
 
-/// One attempt.
+/// A way to authenticate.
 enum Attempt {
     Password(SecretString),
     Interactive(SecretString),
@@ -46,7 +46,7 @@ impl Attempt {
 /// How an attempt ended.
 enum Outcome {
     In,
-    /// Not yet, or not by this: what the server takes now, and a word on it.
+    /// Not accepted, or not sufficient: the methods that the server takes now, and why.
     Refused(MethodSet, String),
     /// It could not be made.
     Skipped(String),

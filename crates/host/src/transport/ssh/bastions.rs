@@ -56,7 +56,7 @@ impl Bastions {
         Self::default()
     }
 
-    /// The same, with room for so many connections at once instead of what the limit of open files leaves.
+    /// The same, with a maximum number of connections other than what the limit of open files allows.
     pub fn with_room(room: usize) -> Self {
         Self {
             all: Arc::default(),

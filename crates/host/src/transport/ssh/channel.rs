@@ -30,7 +30,7 @@ type Interest = mpsc::Sender<Infallible>;
 /// What a channel's task needs.
 pub(super) struct Carrier {
     pub(super) channel: russh::Channel<Msg>,
-    /// The connection's.
+    /// The fate of the connection that carries it.
     pub(super) fate: Fate,
     /// The connection's use, with a place among its commands.
     pub(super) place: Use,
@@ -128,9 +128,9 @@ struct Task {
 enum End {
     /// As it should.
     Closed,
-    /// Nobody holds any of its streams.
+    /// All its streams were dropped.
     Abandoned,
-    /// Nobody reads what fills its buffer.
+    /// Its buffer is full and not read.
     Unread,
     /// The command was refused.
     Refused,
@@ -221,7 +221,7 @@ impl Task {
     }
 }
 
-/// Into a buffer, or nowhere when nobody wants it. Whether it was taken in time.
+/// Into a buffer, or nowhere when the output is not wanted. Whether it was taken in time.
 async fn pour(buffer: &mut Option<DuplexStream>, mut data: &[u8], unread: Duration) -> bool {
     while let Some(pipe) = buffer.as_mut().filter(|_| !data.is_empty()) {
         match timeout(unread, pipe.write(data)).await {

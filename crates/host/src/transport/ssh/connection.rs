@@ -91,7 +91,7 @@ impl Fate {
     }
 }
 
-/// A connection that somebody asked for so recently is about to be used.
+/// A connection that was asked for within this time is about to be used.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Who uses a connection.
@@ -99,7 +99,7 @@ const GRACE: Duration = Duration::from_millis(300);
 struct Activity {
     uses: usize,
     since: Instant,
-    /// Nobody may begin to use it any more.
+    /// New uses are refused.
     ended: bool,
 }
 
@@ -109,7 +109,7 @@ impl Activity {
     }
 }
 
-/// Somebody's use of a connection, with a place among its commands where it is one.
+/// A use of a connection, with a place among its commands where it is one.
 pub(super) struct Use {
     activity: Arc<Mutex<Activity>>,
     _place: Option<OwnedSemaphorePermit>,
@@ -195,13 +195,13 @@ impl SshConnection {
         })
     }
 
-    /// Since when nobody uses it; `None` while somebody does.
+    /// Since when it is idle; `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let activity = self.activity();
         activity.is_idle().then_some(activity.since)
     }
 
-    /// Ends it unless somebody uses it; whether it did.
+    /// Ends it unless it is in use; returns whether it did.
     pub(super) fn end_if_idle(&self) -> bool {
         let mut activity = self.activity();
         let idle = activity.is_idle();
@@ -213,7 +213,7 @@ impl SshConnection {
         self.activity().ended || self.fate.is_sealed() || self.handle.is_closed()
     }
 
-    /// Opens a channel. In a task of its own: an open channel that nobody waits for any more is
+    /// Opens a channel. In a task of its own: an open channel whose caller has gone is
     /// closed, not leaked.
     async fn open<F>(
         &self,
@@ -269,7 +269,7 @@ impl SshConnection {
         Err(self.fate.lost())
     }
 
-    /// A channel has so long to begin.
+    /// The timeout for opening a channel.
     pub(super) fn channel_timeout(&self) -> Duration {
         self.timeouts.channel
     }

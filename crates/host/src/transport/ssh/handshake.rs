@@ -21,10 +21,10 @@ use super::{
 };
 use crate::transport::{Error, Stream, Unreachable};
 
-/// So much of a channel's data may be on its way to us.
+/// The receive window of a channel, in bytes.
 const WINDOW: u32 = 1 << 20;
 
-/// So many packets of a channel wait for their reader before the connection does.
+/// The number of packets that a channel buffers for its reader before the connection waits.
 const PACKETS: usize = 8;
 
 /// The session's other half: checks the host key and learns why the session ended.
@@ -152,7 +152,7 @@ pub(super) async fn session(
                 if begin.elapsed() + pause > timeouts.busy {
                     let tries = attempt + 1;
                     return Err(fail(format!(
-                        "the other side closes the connection before it says a word ({tries} attempts)"
+                        "the other side closes the connection before it sends anything ({tries} attempts)"
                     )));
                 }
                 attempt += 1;

@@ -134,7 +134,7 @@ impl HostKey {
 
     /// The orders of algorithms to ask for, one handshake each until one fits: the kinds of key
     /// that are known come first, so that a machine's other key gives no false alarm. A
-    /// fingerprint does not tell its kind, so that each is asked for in turn.
+    /// fingerprint does not contain its algorithm, so that each is asked for in turn.
     pub(super) fn algorithms(&self, host: &str, port: u16) -> Vec<Vec<Algorithm>> {
         match self {
             Self::Pinned(pins) => {
@@ -173,21 +173,21 @@ fn decide(entries: &[Entry], host: &str, shown: &PublicKey) -> Result<bool, Mism
         file: entry.file.clone(),
         line: entry.line,
     };
-    let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
-    if let Some(entry) = of(Kind::Revoked).find(same) {
+    let of_kind = |kind| entries.iter().filter(move |entry| entry.kind == kind);
+    if let Some(entry) = of_kind(Kind::Revoked).find(same) {
         return Err(Mismatch::Revoked {
             shown: fingerprint(shown),
             place: place(entry),
         });
     }
-    if of(Kind::Known).any(|entry| same(&entry)) {
+    if of_kind(Kind::Known).any(|entry| same(&entry)) {
         return Ok(true);
     }
-    match of(Kind::Known).next() {
+    match of_kind(Kind::Known).next() {
         None => Ok(false),
         Some(first) => Err(Mismatch::Changed {
             shown: fingerprint(shown),
-            expected: of(Kind::Known)
+            expected: of_kind(Kind::Known)
                 .map(|entry| fingerprint(&entry.key))
                 .collect(),
             place: place(first),

@@ -17,7 +17,7 @@ pub enum KeyError {
     /// The file cannot be read.
     #[snafu(display("cannot read the private key {place}: {reason}"))]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         place: String,
         reason: String,
     },

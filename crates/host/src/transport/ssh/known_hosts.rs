@@ -24,9 +24,9 @@ pub(super) struct Entry {
 pub(super) enum Kind {
     /// The host has this key.
     Known,
-    /// Nobody may have this key any more.
+    /// The key is revoked.
     Revoked,
-    /// Whoever has this key vouches for the host's. We ask for no certificates.
+    /// A certificate authority. We ask for no certificates.
     Authority,
 }
 

@@ -1,6 +1,6 @@
 //! A stream through a machine whose sshd forbids forwarding: a command there that carries it.
 //!
-//! The ban keeps users from using a machine as a way elsewhere; whoever may run commands as root on it needs none. What
+//! The ban keeps users from using a machine as a way elsewhere; a user who may run commands as root on it needs none. What
 //! goes through is encrypted from end to end by those who use the stream.
 
 use tokio::{
@@ -17,7 +17,7 @@ use crate::{
 /// Says that the stream begins: a login shell may print something before.
 const BEGIN: &str = "hatchery: the stream begins";
 
-/// More than so much before that line is not a greeting.
+/// The maximum length of what precedes that line, in bytes.
 const GREETING: u64 = 64 * 1024;
 
 /// `bash` opens connections by itself, and is on every distribution that we know. When the server ends, the reading

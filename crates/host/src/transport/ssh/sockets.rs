@@ -1,7 +1,7 @@
 //! No more connections at once than the process may have files open.
 //!
-//! A connection that nobody uses just now makes room for one that is wanted; its machine is connected again when
-//! somebody asks for it.
+//! An idle connection makes room for one that is wanted; its machine is connected again on the
+//! next use.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ use crate::transport::Connection as _;
 const OTHERS: usize = 128;
 /// Fewer connections than this are of no use.
 const FEWEST: usize = 4;
-/// How soon somebody who waits for room looks again.
+/// The interval at which a waiting connection looks for room.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Raises the limit of open files to what the system lets this process have.
@@ -67,7 +67,7 @@ struct Open {
     connections: Vec<Weak<SshConnection>>,
 }
 
-/// Those of the whole process.
+/// The limit of the whole process.
 static ALL: Mutex<Option<Sockets>> = Mutex::new(None);
 
 impl Sockets {
@@ -77,7 +77,7 @@ impl Sockets {
         all.get_or_insert_default().clone()
     }
 
-    /// So many, whatever the system allows.
+    /// This limit, whatever the system allows.
     pub(super) fn with_room(room: usize) -> Self {
         Self {
             room: Some(room.max(1)),
@@ -114,7 +114,7 @@ impl Sockets {
         open.connections.push(Arc::downgrade(connection));
     }
 
-    /// The connection that was not used for longest, if there is one without use; nobody can begin to use it any more.
+    /// The connection that was idle for longest, if there is one; it cannot be used any more.
     fn idle(&self) -> Option<Arc<SshConnection>> {
         let mut all: Vec<_> = {
             let open = self.open();

@@ -1,5 +1,5 @@
-//! A stream whose writes must get on: a frozen machine's kernel still takes packets until its
-//! buffers are full, and then nobody but us notices.
+//! A stream whose writes have a timeout: a frozen machine's kernel still takes packets until its
+//! buffers are full, and then only the sender notices.
 
 use std::{
     io,

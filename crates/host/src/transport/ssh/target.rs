@@ -13,7 +13,7 @@ pub struct Target {
     pub name: String,
     /// Its address, or a name that has one; seen from the last bastion when there are any.
     pub host: String,
-    /// sshd's port.
+    /// The port that sshd listens on.
     pub port: u16,
     /// The login user.
     pub user: String,
@@ -43,7 +43,7 @@ impl Target {
 pub struct Hop {
     /// Its address, or a name that has one; seen from the bastion before.
     pub host: String,
-    /// sshd's port.
+    /// The port that sshd listens on.
     pub port: u16,
     /// The login user.
     pub user: String,

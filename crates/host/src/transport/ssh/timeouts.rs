@@ -15,11 +15,11 @@ pub struct Timeouts {
     pub channel: Duration,
     /// For being let in again and again where sshd turns us away because it is busy.
     pub busy: Duration,
-    /// A machine that was silent so long is asked whether it lives.
+    /// The time without traffic after which a keepalive request is sent.
     pub keep_alive: Duration,
-    /// So many questions without an answer make it dead.
+    /// The number of unanswered keepalive requests after which a machine counts as dead.
     pub unanswered: usize,
-    /// A command whose output nobody reads is given up after so long.
+    /// The time after which a command whose output is not read is given up.
     pub unread: Duration,
     /// Commands on one connection at the same time; sshd's usual MaxSessions is 10.
     pub sessions: usize,
@@ -43,7 +43,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// So long after its last word a machine is dead.
+    /// The time after the last traffic at which a machine counts as dead.
     pub fn silence(&self) -> Duration {
         let questions = u32::try_from(self.unanswered).unwrap_or(u32::MAX);
         self.keep_alive.saturating_mul(questions.saturating_add(1))

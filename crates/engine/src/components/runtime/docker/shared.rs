@@ -22,7 +22,7 @@ use crate::{
 pub(super) const SETTINGS: &str = "docker-settings";
 const DRIVER: &str = "native.cgroupdriver=";
 
-/// Whether the cluster shares docker with somebody, by the user's word.
+/// Whether the user allows the cluster to share docker with other users of it.
 pub(super) fn is_shared(node_context: &NodeContext<'_>) -> bool {
     node_context.cluster.runtime.allow_existing && node_context.facts.runtime_use.uses_docker()
 }
@@ -75,13 +75,13 @@ pub(super) fn resources(
     Ok(())
 }
 
-/// A check whether docker has read these settings, and nobody has changed them since. It comes before they are written.
+/// A check whether docker has read these settings, and they have not been changed since. It comes before they are written.
 fn is_loaded(wanted: &str) -> String {
     let directory = RUNTIME_USE
         .rsplit_once('/')
         .map_or("", |(directory, _)| directory);
     let loaded = format!("{directory}/docker-loaded");
-    let hash = Hash::of(wanted.as_bytes());
+    let hash = Hash::digest(wanted.as_bytes());
     format!(
         "[ \"$(sha256sum 2>/dev/null <{loaded})\" = '{}  -' ] && cmp -s {CONFIGURATION} {loaded}",
         hash.as_str()

@@ -20,7 +20,7 @@ pub enum Mismatch {
         /// The machine, as files name it.
         host: String,
     },
-    /// Nobody knows it.
+    /// The key is unknown.
     #[snafu(display("it shows {shown}, which is unknown"))]
     Unknown {
         /// The fingerprint shown.

@@ -1,8 +1,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # What the scripts of packages leave beside their files.
 
-# System users and groups, and directories with mode and owner, in places that scripts of packages make use of.
-list_surroundings() {
+# System users and groups, and directories with mode and owner, in places that scripts of packages make use of. Their
+# state before a transaction is in $S/surroundings, a name that stays: a run of an earlier release may have left it.
+list_users_and_directories() {
   for kind in passwd group; do
     [ ! -f "$R/etc/$kind" ] || while IFS=: read -r name _ id _; do
       case $id in '' | *[!0-9]*) ;; *) [ "$id" -ge 1000 ] || printf '%s %s\n' "$kind" "$name" ;; esac
@@ -15,14 +16,14 @@ list_surroundings() {
   [ $# = 0 ] || stat -c 'looks %a %u %g %n' "$@" || :
 }
 
-# note_surroundings NAMES: what the scripts of these packages leave is not taken away with them: undo does that, when all
+# note_script_effects NAMES: what the scripts of these packages leave is not taken away with them: undo does that, when all
 # packages are gone. After a run that died nobody knows what others have made since. Others may be at work at the same
 # time without a lock, so only what the packages name counts.
-note_surroundings() {
+note_script_effects() {
   [ "$phase" = change ] && [ -f "$S/surroundings" ] || return 0
   { [ ! -f "$S/aftermath" ] || cat "$S/aftermath"; } >"$S/aftermath.new"
   texts_of "$@" >"$S/texts" 2>/dev/null
-  list_surroundings 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do
+  list_users_and_directories 2>/dev/null | grep -vxF -f "$S/surroundings" | while IFS=' ' read -r kind mode uid gid path; do
     case $kind in looks) name=${path##*/} ;; *) name=$mode ;; esac
     grep -qwF -e "$name" "$S/texts" || continue
     case $kind in
