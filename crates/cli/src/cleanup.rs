@@ -129,6 +129,7 @@ pub(crate) async fn run(
         host: arguments.host.as_deref(),
         outcome: &outcome,
         is_forgotten: forgotten.await.map_err(refusal::run)?,
+        seconds: begin.elapsed().as_secs_f64(),
     };
     ending.show(&progress, output);
     for machine in machines.values() {
@@ -205,8 +206,9 @@ pub(crate) async fn roll_back(
     output: &Output,
 ) -> anyhow::Result<Option<()>> {
     eprintln!("rolling back");
+    let begin = Instant::now();
     let cluster = &planned.wanted.cluster;
-    let progress = Progress::new(output, None, Instant::now());
+    let progress = Progress::new(output, None, begin);
     let emit = |event: Event| progress.emit(&event);
     let (stop, stopped) = watch::channel(false);
     let control = Control {
@@ -222,6 +224,7 @@ pub(crate) async fn roll_back(
         host: None,
         outcome: &outcome,
         is_forgotten,
+        seconds: begin.elapsed().as_secs_f64(),
     };
     ending.show(&progress, output);
     if outcome.state == State::Stopped {
@@ -238,6 +241,7 @@ struct Ending<'a> {
     host: Option<&'a str>,
     outcome: &'a Outcome,
     is_forgotten: bool,
+    seconds: f64,
 }
 
 impl Ending<'_> {
@@ -275,6 +279,7 @@ impl Ending<'_> {
             "notClean": not_clean,
             "forgotten": forgotten,
             "failures": self.outcome.not_done,
+            "seconds": self.seconds,
         })
     }
 

@@ -75,7 +75,7 @@ async fn beside_kubeadm(shape: Shape) {
     let bare = deploy(&place, "from bare machines");
     println!("{}", bare.table());
     let mut cleanups = Times::new("cleanup");
-    cleanups.add(place.cleanup());
+    cleanups.add(place.cleanup().seconds());
 
     prepared::put_in_place(&place).await;
     let mut ready = Times::new("deploy, files and images in place: all nodes Ready");
@@ -90,7 +90,7 @@ async fn beside_kubeadm(shape: Shape) {
             assert_ready(&place, "/etc/kubernetes/admin.conf", shape.machines).await;
         }
         unchanged.add(place.deploy().seconds());
-        cleanups.add(place.cleanup());
+        cleanups.add(place.cleanup().seconds());
     }
 
     kubeadm::outfit(&place, shape).await;

@@ -70,8 +70,9 @@ impl Place {
         Timeline::read(&text, seconds)
     }
 
-    pub(crate) fn cleanup(&self) -> f64 {
-        self.hatchery(&["cleanup", "-y"]).1
+    pub(crate) fn cleanup(&self) -> Timeline {
+        let (text, seconds) = self.hatchery(&["cleanup", "-y", "-o", "json"]);
+        Timeline::read(&text, seconds)
     }
 
     /// Runs a script on a machine, without SSH.

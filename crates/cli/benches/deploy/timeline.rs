@@ -1,11 +1,11 @@
-//! Where the time of a deployment goes, from its own events.
+//! Where the time of a run goes, from its own events.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// The tasks of one deployment, in the order of their ends.
+/// The tasks of one run, in the order of their ends.
 pub(crate) struct Timeline {
     tasks: Vec<Task>,
     /// Until the program ended.
@@ -16,22 +16,14 @@ pub(crate) struct Timeline {
 #[derive(Clone)]
 struct Task {
     title: String,
+    machine: Option<String>,
     from: f64,
     to: f64,
     bytes: u64,
 }
 
-impl Task {
-    /// The part of a machine, or what is asked of the API.
-    fn phase(&self) -> &str {
-        self.title
-            .rsplit_once(": ")
-            .map_or(self.title.as_str(), |(_, part)| part)
-    }
-}
-
 impl Timeline {
-    /// Reads what `deploy -o json` printed.
+    /// Reads what `deploy` or `cleanup` printed with `-o json`.
     pub(crate) fn read(text: &str, seconds: f64) -> Self {
         let time_of = |event: &Value| {
             OffsetDateTime::parse(event["time"].as_str().unwrap(), &Rfc3339).unwrap()
@@ -51,6 +43,7 @@ impl Timeline {
                 Some("started") => drop(started.insert(task, at)),
                 Some("finished") => tasks.push(Task {
                     title: event["title"].as_str().unwrap().to_owned(),
+                    machine: event["machine"].as_str().map(str::to_owned),
                     from: started[&task],
                     to: at,
                     bytes: event["bytes"].as_u64().unwrap(),
@@ -67,7 +60,7 @@ impl Timeline {
 
     /// When the last task of a phase was done.
     pub(crate) fn end_of(&self, phase: &str) -> f64 {
-        let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+        let tasks = self.tasks.iter().filter(|task| task.title == phase);
         tasks.map(|task| task.to).fold(0.0, f64::max)
     }
 
@@ -89,12 +82,12 @@ impl Timeline {
     pub(crate) fn table(&self) -> String {
         let mut phases: Vec<&str> = Vec::new();
         for task in &self.tasks {
-            if !phases.contains(&task.phase()) {
-                phases.push(task.phase());
+            if !phases.contains(&task.title.as_str()) {
+                phases.push(&task.title);
             }
         }
         let from = |phase: &str| {
-            let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+            let tasks = self.tasks.iter().filter(|task| task.title == phase);
             tasks.map(|task| task.from).fold(f64::MAX, f64::min)
         };
         phases.sort_by(|a, b| from(a).total_cmp(&from(b)));
@@ -103,7 +96,7 @@ impl Timeline {
             "phase", "from", "to", "slowest task", "MiB"
         );
         for phase in phases {
-            let tasks = self.tasks.iter().filter(|task| task.phase() == phase);
+            let tasks = self.tasks.iter().filter(|task| task.title == phase);
             let bytes: u64 = tasks.clone().map(|task| task.bytes).sum();
             let slowest = tasks.map(|task| task.to - task.from).fold(0.0, f64::max);
             let _ = writeln!(
@@ -118,7 +111,11 @@ impl Timeline {
         let look = path.first().map_or(0.0, |task| task.from);
         let _ = write!(text, "    critical path: look {look:.1}");
         for task in path {
-            let _ = write!(text, " → {} {:.1}", task.title, task.to - task.from);
+            text += " → ";
+            for machine in &task.machine {
+                let _ = write!(text, "{machine}: ");
+            }
+            let _ = write!(text, "{} {:.1}", task.title, task.to - task.from);
         }
         text
     }

@@ -206,7 +206,7 @@ async fn a_worker_that_is_missing_comes_later() {
     );
     assert!(planned.contains("kept until cleanup"), "{planned}");
     let made = bench.hatchery(3, "deploy");
-    assert!(made.contains("in part"), "{made}");
+    assert!(made.contains("is partly up"), "{made}");
     assert!(made.contains(&missing), "{made}");
     let nodes = bench.kubectl("get nodes --no-headers").await;
     assert_eq!(nodes.matches(" Ready ").count(), 2, "{nodes}");

@@ -399,8 +399,8 @@ fn begin_removal(
     };
     // Only where an earlier release wrote it.
     found.complete(known.claims().to_vec(), known.formed);
-    let mut machines = removal.cluster.all_machines();
-    let is_planned = |claim: &Claim| machines.any(|node| node.address == claim.address);
+    let machines = || removal.cluster.all_machines();
+    let is_planned = |claim: &Claim| machines().any(|node| node.address == claim.address);
     if !found.claims().iter().all(is_planned) {
         return Err(Changed);
     }
@@ -501,6 +501,17 @@ mod tests {
         first.machines = None;
         let begun = begin(Some(first), &removal(true), Some(&known));
         assert_eq!(begun.unwrap().unwrap().claims(), known.claims());
+        // Machines may have been claimed in any order.
+        let [one, two] = ["{name: m0, ip: 10.0.0.1}", "{name: m1, ip: 10.0.0.2}"];
+        let claimed = new(&lab(&format!("{two}, {one}")));
+        let both = Removal {
+            cluster: lab(&format!("{one}, {two}")),
+            identity: claimed.identity(),
+            is_known: true,
+            only: None,
+        };
+        let begun = begin(Some(claimed.clone()), &both, Some(&claimed));
+        assert_eq!(begun, Ok(Some(claimed)));
         // Other machines, or another cluster.
         let mut more = known.clone();
         more.claim(lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}").machines());
