@@ -112,7 +112,7 @@ impl Timeline {
         let _ = write!(text, "    critical path: look {look:.1}");
         for task in path {
             text += " → ";
-            for machine in &task.machine {
+            if let Some(machine) = &task.machine {
                 let _ = write!(text, "{machine}: ");
             }
             let _ = write!(text, "{} {:.1}", task.title, task.to - task.from);
