@@ -151,6 +151,14 @@ impl Material<'_> {
 
     /// What is there when all of it may stay, or why not.
     fn kept(&self, leaf: &Leaf, files: &[&MachinePath]) -> Result<Vec<(Hash, u64)>, String> {
+        if let Some(config) = &leaf.kubeconfig {
+            let server = self.resource(&config.server_file);
+            let server = server.and_then(|known| known.state.as_deref());
+            let server = server.ok_or("nothing says where it leads")?;
+            if server != Hash::digest(config.server.as_bytes()).as_str() {
+                return Err("the API has another address now".into());
+            }
+        }
         let mut hashes = Vec::new();
         for path in files {
             let known = self.resource(path).ok_or("there is none")?;

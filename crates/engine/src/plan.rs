@@ -301,9 +301,10 @@ impl<'a> Maker<'a> {
     fn others(&mut self, addons: &[Addon]) -> Result<(), Error> {
         let versions = &self.wanted.versions;
         let lives = self.api_lives();
-        // A kubelet that finds the API at once is ready sooner than one that has to try again.
+        // A kubelet that finds the API at once is ready sooner than one that has to try again. One that lives must not be moved to
+        // a balancer that does not serve.
         let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
-        let up = Edges::on(lives, balancers).and(self.api_server());
+        let up = Edges::needs(balancers).and(self.api_server());
         for node in self.present(|node| node.is(Role::Worker)) {
             let name = &node.name;
             let own = [
@@ -362,15 +363,16 @@ impl<'a> Maker<'a> {
         for (title, text) in own {
             let mut manifest = Manifest::of_ours(title, &text)?;
             // Of our own nobody need be told.
-            network_plugin::fit(cluster, &mut manifest.objects);
-            manifests.push((title.to_owned(), manifest));
+            let notes = network_plugin::fit(cluster, &mut manifest.objects);
+            manifests.push((title.to_owned(), manifest, !notes.is_empty()));
         }
         for mut manifest in user.iter().cloned() {
-            self.notes
-                .extend(network_plugin::fit(cluster, &mut manifest.objects));
-            manifests.push((format!("addon {}", manifest.name), manifest));
+            let notes = network_plugin::fit(cluster, &mut manifest.objects);
+            let title = format!("addon {}", manifest.name);
+            manifests.push((title, manifest, !notes.is_empty()));
+            self.notes.extend(notes);
         }
-        let references = manifests.iter().flat_map(|(_, one)| one.references());
+        let references = manifests.iter().flat_map(|(_, one, _)| one.references());
         self.references = references.collect();
         // Endpoints of pods stay in the Service when the pods go and it has no selector any more: then they had better stay.
         let dns = coredns::manifest_of_pods(cluster, images);
@@ -378,10 +380,16 @@ impl<'a> Maker<'a> {
         self.references.extend(dns);
         let list = ApiWork::ListAddons(self.references.clone());
         let listed = self.graph.api("list of addons", &[ready], list);
+        let balancers = self.all(Owner::LoadBalancer, Role::LoadBalancer);
         let mut addons = Vec::new();
-        for (title, mut manifest) in manifests {
+        for (title, mut manifest, is_fitted) in manifests {
             manifest.label();
-            addons.push(self.addon(&title, manifest, listed));
+            let mut needs = vec![listed];
+            // Its pods ask the API where the kubelets do, and not before that is served.
+            if is_fitted {
+                needs.extend(&balancers);
+            }
+            addons.push(self.addon(&title, manifest, &needs));
         }
         Ok(addons)
     }
@@ -394,14 +402,12 @@ impl<'a> Maker<'a> {
         self.graph.api("addons no longer wanted", &needs, prune);
     }
 
-    fn addon(&mut self, title: &str, manifest: Manifest, ready: TaskId) -> Addon {
+    fn addon(&mut self, title: &str, manifest: Manifest, needs: &[TaskId]) -> Addon {
         Addon {
             title: title.to_owned(),
             name: manifest.name.clone(),
             workloads: manifest.workloads(),
-            applied: self
-                .graph
-                .api(title, &[ready], ApiWork::Apply(vec![manifest])),
+            applied: self.graph.api(title, needs, ApiWork::Apply(vec![manifest])),
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Kubeconfig {
     pub user: String,
     /// Where the API is.
     pub server: String,
+    /// A file with nothing but `server`. The kubeconfig itself holds a key, so that nobody reads it to see where it leads.
+    pub server_file: MachinePath,
 }
 
 /// A file of the cluster's own.

@@ -84,6 +84,8 @@ pub(crate) fn resources(
         "TimeoutStartSec=180".into(),
         // Before 1.23 it waits for watches to end, which they do not: by then it listens to nobody any more.
         "TimeoutStopSec=15".into(),
+        // When a cluster is removed, its etcd may be gone before it.
+        "X-HatcheryRemoval=kill".into(),
     ]);
     let unit = Service {
         description: "Kubernetes API server",

@@ -8,16 +8,21 @@ use crate::resource::{Error, Issuer, Kubeconfig, Resources};
 
 /// For `kubectl` on the masters.
 pub(crate) const ADMIN: &str = "/etc/kubernetes/admin.conf";
+/// The address of the API in that file.
+const ADMIN_SERVER: &str = "/etc/kubernetes/pki/admin.server";
 
 pub(crate) fn resources(
     node_context: &NodeContext<'_>,
     resources: &mut Resources,
 ) -> Result<(), Error> {
     authority(node_context, resources)?;
+    let server = node_context.api();
+    resources.file(ADMIN_SERVER, 0o600, server.clone())?;
     let kubeconfig = Kubeconfig {
         path: MachinePath::new(ADMIN)?,
         user: "kubernetes-admin".into(),
-        server: node_context.api(),
+        server,
+        server_file: MachinePath::new(ADMIN_SERVER)?,
     };
     resources.leaf_with(
         Issuer::Cluster,

@@ -136,6 +136,40 @@ fn managed(made: &Made) -> Managed {
 }
 
 #[tokio::test]
+async fn a_kubeconfig_follows_the_address_of_the_api() {
+    let authorities = authorities().await;
+    let at = |path: &str| MachinePath::new(path).unwrap();
+    let resources = |server: &str| {
+        let mut resources = Resources::default();
+        resources.file("/server", 0o600, server).unwrap();
+        let config = crate::resource::Kubeconfig {
+            path: at("/conf"),
+            user: "someone".into(),
+            server: server.into(),
+            server_file: at("/server"),
+        };
+        let request = Request::client("someone");
+        resources
+            .leaf_with(Issuer::Cluster, "/leaf", request, Some(config))
+            .unwrap();
+        resources
+    };
+    let first = make(&authorities, &Managed::default(), &resources("https://a"));
+    let mut there = managed(&first);
+    let again = |there: &Managed, server: &str| make(&authorities, there, &resources(server));
+    assert_eq!(again(&there, "https://a").issued, []);
+    let moved = again(&there, "https://b");
+    assert_eq!(moved.issued[0].1, "the API has another address now");
+    let files = files(&moved);
+    let config = files.iter().find(|file| file.path.as_str() == "/conf");
+    assert!(text(config.unwrap()).contains("https://b"));
+    // An earlier release did not write it down.
+    there.resources.retain(|one| one.name != "/server");
+    let unknown = again(&there, "https://a");
+    assert_eq!(unknown.issued[0].1, "nothing says where it leads");
+}
+
+#[tokio::test]
 async fn a_certificate_that_is_good_stays() {
     let authorities = authorities().await;
     let resources = |name: &str| {

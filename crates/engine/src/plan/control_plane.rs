@@ -9,7 +9,7 @@ use hatchery_spec::{
 use super::{Addon, Component, Concurrency, Edges, Error, Lane, Maker, TaskId};
 use crate::{
     components::{control_plane, coredns, etcd},
-    observed::{API_SERVER, ETCD},
+    observed::{API_SERVER, ETCD, KUBELET},
     owner::Owner,
 };
 
@@ -116,7 +116,12 @@ impl<'a> Maker<'a> {
 
     /// The lane of the services on a machine that others cannot all do without at once.
     pub(super) fn lane(&self, machine: &Name) -> Option<Lane> {
-        let mut services = [(ETCD, Lane::Etcd), (API_SERVER, Lane::ControlPlane)].into_iter();
+        let services = [
+            (ETCD, Lane::Etcd),
+            (API_SERVER, Lane::ControlPlane),
+            (KUBELET, Lane::Workers),
+        ];
+        let mut services = services.into_iter();
         services
             .find(|(unit, _)| self.observed.runs(machine, unit))
             .map(|(_, lane)| lane)

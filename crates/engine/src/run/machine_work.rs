@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(120);
 impl Run<'_> {
     /// Whether anything on the machine differs from the wanted state.
     pub(super) async fn would_change(&self, work: &Work) -> Result<bool, TaskError> {
-        let Some((_, machine, task)) = self.question(work)? else {
+        let Some((name, machine, task)) = self.question(work)? else {
             return Ok(false);
         };
         // It is not in doubt that nothing was touched.
@@ -29,7 +29,7 @@ impl Run<'_> {
             .look(&task)
             .await
             .map_err(|error| TaskError::Alone(Cause::new(error.to_string(), error.remedy())))?;
-        Ok(!look.is_unchanged())
+        Ok(!look.is_unchanged() || !self.owns_its_records(name, &task))
     }
 
     /// Those of these tasks for which their machine has nothing to change. Where that cannot be told each tells by itself.
@@ -60,11 +60,9 @@ impl Run<'_> {
     /// Whether everything of a task that is on record has its owner there. Applying adds the owner; without it a resource that
     /// came from another owner would go when that one gives it up.
     fn owns_its_records(&self, machine: &Name, task: &HostTask) -> bool {
-        let Some(managed) = self.context.observed.managed(machine) else {
-            return false;
-        };
+        let managed = self.context.observed.managed(machine);
+        let mut known = managed.into_iter().flat_map(|managed| &managed.resources);
         let keys = task.record_keys();
-        let mut known = managed.resources.iter();
         known.all(|one| {
             !keys.contains(&one.key) || one.owners.iter().any(|name| name == task.owner().as_str())
         })

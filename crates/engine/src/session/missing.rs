@@ -8,13 +8,19 @@ use hatchery_spec::{
 use crate::{
     finding::Finding,
     observed::{ETCD, Observed},
+    state::Claim,
 };
 
 /// What stands against going on without the machines that did not answer. The others can do without workers always; without
 /// any other machine once the cluster is made, as long as etcd has a majority and there is a master. A cluster is made when
 /// its control plane was begun (`formed`): before that some members may not have begun with the others, and could not be
-/// told from emptied ones later.
-pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Option<Finding> {
+/// told from emptied ones later. A balancer that has never been set up is needed too: all nodes would be moved to it.
+pub(super) fn needed(
+    cluster: &Cluster,
+    observed: &Observed,
+    formed: bool,
+    claims: &[Claim],
+) -> Option<Finding> {
     let answers = |node: &&Machine| observed.facts(&node.name).is_some();
     let members = cluster.etcds().len();
     let running = cluster
@@ -23,7 +29,7 @@ pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Op
         .count();
     let masters = cluster.masters().filter(answers).count();
     if formed && 2 * running > members && masters > 0 {
-        return None;
+        return new_balancer(cluster, observed, claims);
     }
     let is_worker = |node: &Machine| node.roles.iter().all(|role| *role == Role::Worker);
     let machines = cluster.machines().iter();
@@ -50,6 +56,25 @@ pub(super) fn needed(cluster: &Cluster, observed: &Observed, formed: bool) -> Op
     Some(Finding {
         machines: needed,
         ..Finding::error("needed", format!("cannot be left out: {why}"), remedy)
+    })
+}
+
+/// A load balancer that does not answer and was none of the cluster's before.
+fn new_balancer(cluster: &Cluster, observed: &Observed, claims: &[Claim]) -> Option<Finding> {
+    let is_balancer = |node: &&Machine| node.is(Role::LoadBalancer);
+    let node = cluster.machines().iter().find(is_balancer)?;
+    let served =
+        |claim: &Claim| claim.address == node.address && claim.roles.contains(&Role::LoadBalancer);
+    if observed.facts(&node.name).is_some() || claims.iter().any(served) {
+        return None;
+    }
+    Some(Finding {
+        machines: vec![node.name.to_string()],
+        ..Finding::error(
+            "needed",
+            "cannot be left out: it is to become the load balancer, to which all nodes would be moved",
+            "make sure that it answers and run again, or keep the former load balancer in the deploy file",
+        )
     })
 }
 
@@ -86,8 +111,22 @@ workers: [{name: w0, ip: 192.168.0.4}]
     }
 
     fn missing_when(file: &str, said: &str, formed: bool) -> Result<Vec<String>, String> {
-        let cluster = read(Input::private("deploy.yaml", file.as_bytes()));
-        let cluster = cluster.cluster.unwrap();
+        missing_beside(file, said, formed, file)
+    }
+
+    /// The machines of `claimed` are the cluster's already.
+    fn missing_beside(
+        file: &str,
+        said: &str,
+        formed: bool,
+        claimed: &str,
+    ) -> Result<Vec<String>, String> {
+        let cluster = |file: &str| {
+            let reading = read(Input::private("deploy.yaml", file.as_bytes()));
+            reading.cluster.unwrap()
+        };
+        let claims = Claim::on_all(&cluster(claimed));
+        let cluster = cluster(file);
         let facts = include_bytes!("../../../host/src/facts/answers/debian.txt");
         let facts = facts::parse(facts, UNIX_EPOCH, UNIX_EPOCH).unwrap();
         let etcd = ManagedResource {
@@ -125,7 +164,7 @@ workers: [{name: w0, ip: 192.168.0.4}]
         let replies = cluster.machines().iter();
         let observed = Observed::new(replies.map(|node| (node.name.clone(), reply(node))));
         let silent = observed.silent(&cluster);
-        match needed(&cluster, &observed, formed) {
+        match needed(&cluster, &observed, formed, &claims) {
             None => Ok(silent.iter().map(|node| node.name.to_string()).collect()),
             Some(finding) => {
                 let machines = finding.machines.join(",");
@@ -161,6 +200,24 @@ workers: [{name: w0, ip: 192.168.0.4}]
         );
         // A member that was never made one is no help.
         missing(FILE, "m0:silent m1:bare m2:etcd w0:bare lb:bare").unwrap_err();
+    }
+
+    #[test]
+    fn nodes_are_not_moved_to_a_balancer_that_does_not_answer() {
+        let said = "m0:etcd m1:etcd m2:etcd w0:bare lb:silent";
+        for other in [
+            "",
+            "loadbalance: {name: lb, ip: 192.168.0.8, bind-port: 8443}\n",
+        ] {
+            let before = FILE.replace(
+                "loadbalance: {name: lb, ip: 192.168.0.9, bind-port: 8443}\n",
+                other,
+            );
+            let needed = missing_beside(FILE, said, true, &before).unwrap_err();
+            assert!(needed.starts_with("lb: cannot be left out"), "{needed}");
+        }
+        // One that serves them already takes nothing along when it is away.
+        assert_eq!(missing_beside(FILE, said, true, FILE).unwrap(), ["lb"]);
     }
 
     #[test]

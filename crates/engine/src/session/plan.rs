@@ -14,6 +14,7 @@ use crate::{
     observed::Observed,
     plan::{self, Plan},
     preflight::{self, AskOptions},
+    state::{Record, deploy_file},
     versions::Versions,
     wanted::Wanted,
 };
@@ -58,6 +59,7 @@ impl Session {
         // What is known without asking is said without asking.
         if self.record.as_ref().is_some_and(|one| one.formed) {
             self.compare(cluster, None, &Presences::new())?;
+            self.compare_balancer(cluster).await?;
         }
         let machines = self.machines(cluster.all_machines(), &Timeouts::default())?;
         let options = AskOptions {
@@ -145,7 +147,8 @@ impl Session {
         let answers = answers.filter_map(|node| Some((node, observed.reply(&node.name)?)));
         let answers: Vec<_> = answers.collect();
         let mut findings = preflight::check_machines(cluster, &self.identity, &answers);
-        let needed = missing::needed(cluster, observed, formed);
+        let claims = self.record.as_ref().map(Record::claims);
+        let needed = missing::needed(cluster, observed, formed, claims.unwrap_or_default());
         let is_needed = needed.is_some();
         if let Some(needed) = needed {
             // Behind the reasons why it did not answer.
@@ -167,6 +170,23 @@ impl Session {
         }
     }
 
+    /// Refuses another port for a load balancer that serves: it would leave the former one at once, and nodes follow a few at a
+    /// time.
+    async fn compare_balancer(&self, cluster: &Cluster) -> Result<(), Refusal> {
+        let refused = |finding| Err(Refusal::new(RefusalKind::Cluster, vec![finding]));
+        let files = match deploy_file::clusters(self.store()).await {
+            Ok(files) => files,
+            Err(error) => {
+                let remedy = error.remedy().unwrap_or_default();
+                return refused(Finding::error("state", error.to_string(), remedy));
+            }
+        };
+        match files.first().and_then(|former| other_port(former, cluster)) {
+            Some(finding) => refused(finding),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses what cannot be done to the cluster as it is remembered and as its machines show it.
     fn compare(
         &self,
@@ -181,6 +201,59 @@ impl Session {
         match refusals.is_empty() {
             true => Ok(()),
             false => Err(Refusal::new(RefusalKind::Cluster, refusals)),
+        }
+    }
+}
+
+fn other_port(former: &Cluster, wanted: &Cluster) -> Option<Finding> {
+    let (former, wanted) = (former.load_balancer()?, wanted.load_balancer()?);
+    let is_same = former.machine.address == wanted.machine.address;
+    if !is_same || former.bind_port == wanted.bind_port {
+        return None;
+    }
+    Some(Finding {
+        machines: vec![wanted.machine.name.to_string()],
+        ..Finding::error(
+            "load-balancer-port",
+            format!(
+                "serves all nodes at port {}, and would leave it for {} before they follow",
+                former.bind_port, wanted.bind_port
+            ),
+            "keep bind-port, or move the load balancer to another machine with the new port",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_spec::{Input, read};
+
+    use super::*;
+
+    fn cluster(balancer: &str) -> Cluster {
+        let text = format!(
+            "cluster-id: demo\nmasters: [{{name: m0, ip: 10.0.0.1}}]\nworkers: [{{name: w0, ip: 10.0.0.2}}]\n{balancer}"
+        );
+        let reading = read(Input::private("deploy.yaml", text.as_bytes()));
+        reading.cluster.unwrap()
+    }
+
+    #[test]
+    fn a_balancer_that_serves_keeps_its_port() {
+        let one = cluster("loadbalance: {name: lb, ip: 10.0.0.9, bind-port: 8443}\n");
+        let other_port_there = cluster("loadbalance: {name: lb, ip: 10.0.0.9, bind-port: 9443}\n");
+        let other_machine = cluster("loadbalance: {name: lb2, ip: 10.0.0.8, bind-port: 9443}\n");
+        let none = cluster("");
+        let finding = other_port(&one, &other_port_there).unwrap();
+        assert_eq!(finding.machines, ["lb"]);
+        assert!(finding.message.contains("port 8443"), "{finding}");
+        for (former, wanted) in [
+            (&one, &one),
+            (&one, &other_machine),
+            (&one, &none),
+            (&none, &one),
+        ] {
+            assert!(other_port(former, wanted).is_none());
         }
     }
 }

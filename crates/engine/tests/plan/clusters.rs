@@ -428,6 +428,41 @@ fn packages_come_to_running_members_one_by_one() {
 }
 
 #[test]
+fn packages_come_to_running_nodes_a_few_at_a_time() {
+    let install = "install: {kubernetes-worker: [{name: kubernetes-node, type: repo}]}\n";
+    let text = format!("{HIGHLY_AVAILABLE}{install}");
+    let cluster = ground::cluster(&text);
+    for (state, lane) in [
+        ("active,enabled", Some(Lane::Workers)),
+        ("inactive,enabled", None),
+    ] {
+        let mut managed = running(&cluster, &[]);
+        for (machine, managed) in cluster.machines().iter().zip(&mut managed) {
+            if machine.is(Role::Worker) {
+                managed.resources.push(ManagedResource {
+                    key: hatchery_host::script::RecordKey::parse("k").unwrap(),
+                    kind: "unit".into(),
+                    name: "kubelet.service".into(),
+                    state: Some(state.into()),
+                    size: None,
+                    put: None,
+                    text: None,
+                    owners: Vec::new(),
+                });
+            }
+        }
+        let plan = planned_from(&cluster, &managed);
+        let mut tasks = plan.tasks.iter();
+        let packages = tasks.find(|task| task.to_string() == "w0: packages");
+        assert_eq!(
+            packages.map(|task| task.concurrency),
+            lane.map(Concurrency::OneByOne),
+            "{state}"
+        );
+    }
+}
+
+#[test]
 fn members_and_masters_that_do_not_run_come_before_the_others_are_restarted() {
     let plan = planned_for(&["m1"]);
     let find = |title: &str| {

@@ -111,6 +111,7 @@ fn a_certificate_is_one_line_with_its_reason() {
             path: at("/p/x.conf"),
             user: "x".into(),
             server: "https://x".into(),
+            server_file: at("/p/x.server"),
         }),
     });
     let operations = ["/p/x.crt", "/p/x.key", "/p/x.conf", "/p/y"].map(file);

@@ -3,6 +3,7 @@
 use hatchery_host::transport::memory::Failure;
 
 use super::*;
+use crate::plan::Lane;
 
 /// The plan of these tests: three tasks on the first machine, two on the other that need the second of those.
 fn plan() -> Plan {
@@ -131,17 +132,25 @@ async fn who_is_not_on_record_as_an_owner_applies() {
             *owner = Owner::Worker;
         }
     }
+    // In a lane a task looks by itself before it waits for its turn.
+    plan.tasks[2].concurrency = Concurrency::OneByOne(Lane::Workers);
+    if let Work::Machine { owner, .. } = &mut plan.tasks[2].work {
+        *owner = Owner::Worker;
+    }
     let executed = deployed.place.execute(&plan).await;
     assert_eq!((executed.changes, executed.failures.len()), (0, 0));
-    assert_eq!(deployed.asked(), [vec!["look", "apply"], vec!["look"]]);
+    assert_eq!(
+        deployed.asked(),
+        [vec!["look", "apply", "look", "apply"], vec!["look"]]
+    );
     let machine = &deployed.place.machines[&named("m0")];
     let (_, managed) = machine.facts(Duration::from_secs(5)).await.unwrap();
-    let mut resources = managed.resources.iter();
-    let two = resources.find(|one| one.name == "/etc/two").unwrap();
-    assert!(
-        two.owners.contains(&Owner::Worker.word().to_string()),
-        "{two:?}"
-    );
+    for name in ["/etc/two", "/etc/three"] {
+        let mut resources = managed.resources.iter();
+        let one = resources.find(|one| one.name == name).unwrap();
+        let owner = Owner::Worker.word().to_string();
+        assert!(one.owners.contains(&owner), "{one:?}");
+    }
 }
 
 #[tokio::test]

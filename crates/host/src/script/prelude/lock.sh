@@ -29,16 +29,33 @@ find_carrier() {
   carrier="$carrier ${tick:--}"
 }
 
+# lock_within SECONDS: busybox's flock has no limit of its own. The pauses grow, since most locks are free soon.
+lock_within() {
+  ! flock -n 9 || return 0
+  waited=0
+  for pause in 0.1 0.2 0.3 0.4; do
+    [ "$1" -gt 0 ] || return 1
+    sleep "$pause" 2>/dev/null || sleep 1
+    ! flock -n 9 || return 0
+  done
+  while [ "$waited" -lt "$1" ]; do
+    waited=$((waited + 1))
+    sleep 1
+    ! flock -n 9 || return 0
+  done
+  return 1
+}
+
 # The kernel frees the lock when the last process of a run is gone, however it went.
 take_lock() {
   command -v flock >/dev/null || { say "needs flock"; cd / && rm -rf "${T:-/nowhere}" && rmdir "$S/in" "$S" 2>/dev/null; finish failed; }
   while :; do
     exec 9>>"$S/lock"
     # Who only looks has it for a moment.
-    if ! flock -w 1 9; then
+    if ! lock_within 1; then
       IFS=' ' read -r h_run h_boot h_pid h_tick h_group h_carrier h_ctick <"$S/holder" || h_run=
       say "waiting ${h_run:-?}"
-      flock -w "$lock_timeout" 9 || fence
+      lock_within "$lock_timeout" || fence
     fi
     # Undo removes the lock with everything else: then it is not this file that counts.
     [ "$S/lock" -ef /proc/self/fd/9 ] && break
@@ -86,7 +103,7 @@ fence() {
     [ "$tick" != "$c_tick" ] || kill -9 "-$c_pid" "$c_pid" 2>/dev/null
   }
   say "fenced $h_run"
-  flock -w 20 9 || { say "busy $h_run"; finish failed; }
+  lock_within 20 || { say "busy $h_run"; finish failed; }
 }
 
 # One machine never serves two clusters.

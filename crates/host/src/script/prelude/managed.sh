@@ -6,7 +6,7 @@ outcome() {
   mode=outcome
   if [ ! -d "$S" ]; then echo gone; exit 0; fi
   exec 9>>"$S/lock"
-  if ! flock -w "$lock_timeout" 9; then
+  if ! lock_within "$lock_timeout"; then
     IFS=' ' read -r h_run _ <"$S/holder" || h_run=
     printf 'running %s\n' "${h_run:-?}"
     exit 0

@@ -34,8 +34,11 @@ look() {
     say "held $held $held_name"
     finish failed
   fi
+  # Before everything is looked at: a run that begins later is as one that comes after us.
+  busy=
+  ! is_busy || busy=1
   look_around
-  ! is_unsettled || say unsettled
+  [ -z "$busy" ] && ! is_unsettled || say unsettled
   i=0
   while [ "$i" -lt "$count" ]; do
     if needed "$i"; then say "would $i $need"; else say "unchanged $i"; fi
@@ -44,16 +47,19 @@ look() {
   finish ok
 }
 
-# Whether applying does more than its list says: it waits for another run, puts in order what one that died has left, or
-# writes down what files look like now.
-is_unsettled() {
-  [ -d "$S" ] || return 1
-  [ -z "$touched" ] || return 0
+# Whether another run, or a program that outlived it, is at work.
+is_busy() {
   # Shared, so that those who look do not keep each other out.
   [ ! -e "$S/lock" ] || flock -n -s "$S/lock" true </dev/null 2>/dev/null || return 0
-  ! child_lives || return 0
+  child_lives
+}
+
+# Whether applying does more than its list says: it puts in order what a run that died has left, or writes down what files
+# look like now.
+is_unsettled() {
+  [ -z "$touched" ] || return 0
   [ ! -s "$S/transaction" ] && [ ! -s "$S/reopen" ] && [ ! -f "$S/record/policy" ] && [ ! -d "$S/kept" ] || return 0
-  for d in "$S"/in/* "$R"/var/lib/hatchery-scripts.??????; do [ ! -e "$d" ] || return 0; done
+  for d in "$S"/in/* "$R"/var/lib/hatchery-scripts.??????; do [ ! -d "$d" ] || return 0; done
   return 1
 }
 

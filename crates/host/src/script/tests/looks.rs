@@ -4,14 +4,18 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use super::{
     Line, file,
     place::{Place, SHELLS},
-    task,
+    task, word,
 };
-use crate::task::Task;
+use crate::{
+    operation::{Operation, Script},
+    task::Task,
+};
 
 const CONFIGURATION: &str = "/etc/new/deep/file.conf";
 
@@ -135,5 +139,43 @@ fn a_file_that_was_as_wanted_does_not_unsettle() {
             !answer.others.contains(&Line::Unsettled),
             "{shell:?} {answer:?}"
         );
+    }
+}
+
+/// A run that dies while everything is looked at may have changed what was seen already.
+#[test]
+fn a_run_that_ends_during_a_look_unsettles() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        apply(&place);
+        let lock = place.root().join("var/lib/hatchery/lock");
+        let held = fs::File::open(&lock).unwrap();
+        held.lock().unwrap();
+        // The look itself runs this check, after the lock was tested and before the rest is.
+        let pipe = place.root().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let text = format!("read line <{}", pipe.display());
+        let check = Operation::Script(Script {
+            name: word("check"),
+            check: text,
+            apply: ":".into(),
+            undo: String::new(),
+            deadline: Duration::from_secs(10),
+        });
+        let wanted = task("role", vec![check]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Opens when the check does.
+                let mut writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+                held.unlock().unwrap();
+                std::io::Write::write_all(&mut writer, b"go on\n").unwrap();
+            });
+            let answer = place.look(&wanted);
+            assert!(
+                answer.others.contains(&Line::Unsettled),
+                "{shell:?} {answer:?}"
+            );
+        });
     }
 }
