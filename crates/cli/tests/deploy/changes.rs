@@ -115,6 +115,8 @@ async fn edits_of_the_file() {
     let clients = [
         "changed file /etc/kubernetes/kubelet.conf",
         "changed file /etc/kubernetes/kube-proxy.conf",
+        "changed certificate /etc/kubernetes/pki/admin.crt",
+        "changed file /etc/kubernetes/pki/admin.server",
         kubelet,
         "changed unit kube-proxy.service",
         "changed DaemonSet kube-flannel/flannel",

@@ -32,12 +32,12 @@ find_carrier() {
 # lock_within SECONDS: busybox's flock has no limit of its own. The pauses grow, since most locks are free soon.
 lock_within() {
   ! flock -n 9 || return 0
-  waited=0
   for pause in 0.1 0.2 0.3 0.4; do
     [ "$1" -gt 0 ] || return 1
     sleep "$pause" 2>/dev/null || sleep 1
     ! flock -n 9 || return 0
   done
+  waited=1
   while [ "$waited" -lt "$1" ]; do
     waited=$((waited + 1))
     sleep 1

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Line, file,
-    place::{Place, SHELLS},
+    place::{Place, SHELLS, in_memory},
     task, word,
 };
 use crate::{
@@ -177,5 +177,36 @@ fn a_run_that_ends_during_a_look_unsettles() {
                 "{shell:?} {answer:?}"
             );
         });
+    }
+}
+
+/// busybox's flock takes the lock or does not; it cannot wait for a while.
+#[test]
+fn a_lock_is_waited_for_where_flock_knows_no_limit() {
+    for shell in SHELLS {
+        let place = Place::new(shell);
+        apply(&place);
+        let tools = in_memory();
+        let fake = tools.path().join("flock");
+        let text = "#!/bin/sh\ncase \" $* \" in *' -w '*) echo 'flock: invalid option' >&2; exit 1 ;; esac\n\
+            exec /usr/bin/flock \"$@\"\n";
+        fs::write(&fake, text).unwrap();
+        fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+        let free = place.apply_with(&wanted(), tools.path());
+        assert_eq!(free.end.as_deref(), Some("ok"), "{shell:?} {free:?}");
+        let waits = |line: &Line| matches!(line, Line::Waiting(_));
+        assert!(!free.others.iter().any(waits), "{shell:?} {free:?}");
+
+        let lock = fs::File::open(place.root().join("var/lib/hatchery/lock")).unwrap();
+        lock.lock().unwrap();
+        let held = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(2500));
+                lock.unlock().unwrap();
+            });
+            place.apply_with(&wanted(), tools.path())
+        });
+        assert_eq!(held.end.as_deref(), Some("ok"), "{shell:?} {held:?}");
+        assert!(held.others.iter().any(waits), "{shell:?} {held:?}");
     }
 }
