@@ -511,7 +511,7 @@ mod tests {
             only: None,
         };
         let begun = begin(Some(claimed.clone()), &both, Some(&claimed));
-        assert_eq!(begun, Ok(Some(claimed)));
+        assert_eq!(begun, Ok(Some(claimed.clone())));
         // Other machines, or another cluster.
         let mut more = known.clone();
         more.claim(lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}").machines());
