@@ -305,6 +305,36 @@ fn cleanup_visits_what_the_file_leaves_out_and_forgets_only_when_told() {
     assert!(!home.state("").exists());
 }
 
+/// The file that is given may be older than the machine, or leave it out by mistake.
+#[test]
+fn a_machine_of_the_cluster_is_not_cleaned_alone() {
+    let home = Home::up(&["m0", "m1", "m2"], &["w0", "w1"]);
+    let before = home.record();
+    let stale = home.file(&list(&["m0", "m1"], &["w0"]));
+    let refused = |host: &str, words: [&str; 2]| {
+        let (code, said) = home.run(&format!("cleanup --yes --host {host}"), Some(&stale));
+        assert_eq!(code, 2, "{said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+        assert_eq!(home.record(), before);
+    };
+    let place = home.state("deploy.yaml");
+    let named = format!("w1 is part of cluster lab: {} names it", place.display());
+    refused("w1", [&named, "take it out first: delete --id lab w1"]);
+    let master = [
+        "m2 is a master or etcd member of cluster lab",
+        "only with the whole cluster: cleanup --id lab",
+    ];
+    refused("m2", master);
+    // Also where an earlier run took it out of the file.
+    let latest = fs::read_to_string(&place).unwrap();
+    let earlier = serde_json::json!([{ "file": latest }]);
+    fs::write(home.state("earlier-files.json"), earlier.to_string()).unwrap();
+    fs::write(&place, text(&list(&["m0", "m1"], &["w0"]))).unwrap();
+    refused("m2", master);
+}
+
 /// A cluster that never was up can be made of what an interrupted cleanup left.
 #[test]
 fn what_never_was_a_cluster_can_be_made_after_a_cleanup_that_did_not_end() {

@@ -10,7 +10,10 @@ use hatchery_spec::{
 };
 use snafu::Snafu;
 
-use super::{Control, Locked, RunError, Session};
+use super::{
+    Control, Locked, RunError, Session,
+    leaving::{self, Part},
+};
 use crate::{
     api_access::Machines,
     authorities,
@@ -20,7 +23,7 @@ use crate::{
     plan,
     preflight::{self, AskOptions},
     reach,
-    state::{self, Claim, Key, Record, deploy_file, nobody},
+    state::{self, Claim, DeployFile, Key, Record, deploy_file, nobody},
 };
 
 /// The machines from which a cluster is to go.
@@ -81,6 +84,24 @@ pub enum RemovalError {
         /// The cluster's id.
         id: Name,
     },
+    /// The only machine that would be cleaned has not left the cluster.
+    #[snafu(display("{machine} is part of cluster {id}: {place} names it"))]
+    Member {
+        /// The machine's name.
+        machine: String,
+        /// The cluster's id.
+        id: Name,
+        /// Where the file is that is remembered.
+        place: String,
+    },
+    /// The only machine that would be cleaned is needed by the cluster that stays.
+    #[snafu(display("{machine} is a master or etcd member of cluster {id}"))]
+    ControlPlane {
+        /// The machine's name.
+        machine: String,
+        /// The cluster's id.
+        id: Name,
+    },
 }
 
 impl RemovalError {
@@ -95,6 +116,12 @@ impl RemovalError {
             Self::Unknown { .. } => "use the --home that it was made with".to_owned(),
             Self::Several { .. } => "take the machines of all but one out of the file".to_owned(),
             Self::Changed { .. } => "run the command again".to_owned(),
+            Self::Member { machine, id, .. } => {
+                format!("take it out first: delete --id {id} {machine}")
+            }
+            Self::ControlPlane { id, .. } => {
+                format!("these are cleaned only with the whole cluster: cleanup --id {id}")
+            }
         })
     }
 }
@@ -229,7 +256,7 @@ impl Locked {
     /// Notes that the machines are about to be cleaned, unless another run has changed the cluster since it was planned.
     ///
     /// # Errors
-    /// When another run has changed it, or it cannot be written.
+    /// When another run has changed it, the only machine that goes is part of it, or it cannot be written.
     pub async fn begin_removal(&mut self, removal: &Removal) -> Result<(), RemovalError> {
         let found = Record::find(self.store(), &self.id).await?;
         let Ok(found) = begin_removal(found, removal, self.session.record.as_ref()) else {
@@ -237,10 +264,50 @@ impl Locked {
                 id: self.id.clone(),
             });
         };
+        if let Some(record) = &found {
+            self.check_that_it_left(removal, record).await?;
+        }
         if let (Some(mut record), None) = (found, &removal.only) {
             record.begin_removal();
             self.record = record;
             self.save().await?;
+        }
+        Ok(())
+    }
+
+    /// A machine is cleaned alone only where the cluster does without it. The file of the removal does not tell: it may be
+    /// older than the machine.
+    async fn check_that_it_left(
+        &self,
+        removal: &Removal,
+        record: &Record,
+    ) -> Result<(), RemovalError> {
+        if removal.only.is_none() {
+            return Ok(());
+        }
+        let place = || self.store().place(Key::DEPLOY_FILE);
+        let latest = match DeployFile::latest(self.store()).await? {
+            Some(file) => file.cluster(),
+            None => None,
+        };
+        let latest = latest.ok_or_else(|| state::Error::DeployFile { place: place() })?;
+        for node in removal.machines() {
+            match leaving::part(&latest, record.claims(), node) {
+                None => {}
+                Some(Part::Named { machine }) => {
+                    return Err(RemovalError::Member {
+                        machine,
+                        id: self.id.clone(),
+                        place: place(),
+                    });
+                }
+                Some(Part::ControlPlane) => {
+                    return Err(RemovalError::ControlPlane {
+                        machine: node.name.to_string(),
+                        id: self.id.clone(),
+                    });
+                }
+            }
         }
         Ok(())
     }
