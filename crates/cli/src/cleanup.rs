@@ -79,6 +79,8 @@ pub(crate) async fn run(
     let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
     let session = session.lock(holder).await;
     let mut session = session.map_err(|error| refusal::state(&error))?;
+    let checked = session.check_removal(&removal).await;
+    checked.map_err(|error| refusal::removal(&error, output))?;
     let machines = session.removal_machines(&removal);
     let machines = machines.map_err(|error| refusal::removal(&error, output))?;
     let cluster = &file.cluster;
@@ -94,8 +96,6 @@ pub(crate) async fn run(
         Some(Some(failed)) => return Ok(failed),
         Some(None) => {}
     }
-    let begun = session.begin_removal(&removal).await;
-    begun.map_err(|error| refusal::removal(&error, output))?;
     let log = match removal.is_known {
         true => {
             let log = session.begin_log(OffsetDateTime::now_utc());
@@ -104,6 +104,9 @@ pub(crate) async fn run(
         // Nothing is to be left behind by a cluster of which nothing is known.
         false => None,
     };
+    // Last, since a cluster that is being removed cannot be changed any more.
+    let begun = session.begin_removal(&removal).await;
+    begun.map_err(|error| refusal::removal(&error, output))?;
     let progress = Progress::new(output, log.as_ref(), begin);
     let emit = |event: Event| progress.emit(&event);
     let (stop, stopped) = watch::channel(false);

@@ -311,9 +311,15 @@ fn a_machine_of_the_cluster_is_not_cleaned_alone() {
     let home = Home::up(&["m0", "m1", "m2"], &["w0", "w1"]);
     let before = home.record();
     let stale = home.file(&list(&["m0", "m1"], &["w0"]));
+    let script = home.0.path().join("save.sh");
+    fs::write(&script, "true").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let refused = |host: &str, words: [&str; 2]| {
-        let (code, said) = home.run(&format!("cleanup --yes --host {host}"), Some(&stale));
+        let hook = format!("--prehook {},worker", script.display());
+        let (code, said) = home.run(&format!("cleanup --yes --host {host} {hook}"), Some(&stale));
         assert_eq!(code, 2, "{said}");
+        let is_asked = said.contains("no script was run there");
+        assert!(!is_asked, "a machine was asked: {said}");
         for word in words {
             assert!(said.contains(word), "{word:?} is not in: {said}");
         }

@@ -253,11 +253,32 @@ impl Session {
 }
 
 impl Locked {
-    /// Notes that the machines are about to be cleaned, unless another run has changed the cluster since it was planned.
+    /// Whether the removal still is what was planned. Nothing is written.
     ///
     /// # Errors
-    /// When another run has changed it, the only machine that goes is part of it, or it cannot be written.
+    /// When another run has changed the cluster since then, or the only machine that goes is part of it.
+    pub async fn check_removal(&self, removal: &Removal) -> Result<(), RemovalError> {
+        self.checked(removal).await.map(drop)
+    }
+
+    /// Notes that the machines are about to be cleaned.
+    ///
+    /// # Errors
+    /// Those of [`check_removal`](Self::check_removal), or when it cannot be written.
     pub async fn begin_removal(&mut self, removal: &Removal) -> Result<(), RemovalError> {
+        let found = self.checked(removal).await?;
+        if let (Some(mut record), None) = (found, &removal.only) {
+            let was_removing = record.removing;
+            record.begin_removal();
+            self.begins_removal = record.removing && !was_removing;
+            self.record = record;
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    /// What is remembered, when the removal fits it.
+    async fn checked(&self, removal: &Removal) -> Result<Option<Record>, RemovalError> {
         let found = Record::find(self.store(), &self.id).await?;
         let Ok(found) = begin_removal(found, removal, self.session.record.as_ref()) else {
             return Err(RemovalError::Changed {
@@ -267,12 +288,7 @@ impl Locked {
         if let Some(record) = &found {
             self.check_that_it_left(removal, record).await?;
         }
-        if let (Some(mut record), None) = (found, &removal.only) {
-            record.begin_removal();
-            self.record = record;
-            self.save().await?;
-        }
-        Ok(())
+        Ok(found)
     }
 
     /// A machine is cleaned alone only where the cluster does without it. The file of the removal does not tell: it may be
@@ -370,6 +386,9 @@ impl Locked {
         }
         if self.session.record.is_some() {
             self.release(cluster, &outcome.gone);
+            if self.begins_removal && is_untouched(outcome) {
+                self.record.removing = false;
+            }
             self.save().await?;
         }
         Ok(false)
@@ -390,6 +409,14 @@ impl Locked {
         let is_forgotten = self.forget_cluster(cluster, &outcome, false, true).await?;
         Ok((outcome, is_forgotten))
     }
+}
+
+/// Whether a removal was stopped before anything was done to a machine: the cluster lives as before.
+fn is_untouched(outcome: &Outcome) -> bool {
+    outcome.state == State::Stopped
+        && outcome.changes == 0
+        && outcome.gone.is_empty()
+        && outcome.not_done.is_empty()
 }
 
 /// The machines that a cluster has claimed beside those of a file, by a name that no other has.
@@ -476,12 +503,18 @@ fn begin_removal(
 
 #[cfg(test)]
 mod tests {
-    use std::slice;
+    use std::{path::PathBuf, slice, sync::Arc};
 
+    use hatchery_host::{machine::Machine, privilege::Privilege, transport::memory::Memory};
     use hatchery_spec::{Input, read};
     use time::OffsetDateTime;
+    use tokio::sync::watch;
 
     use super::*;
+    use crate::{
+        reach::Environment,
+        state::{Holder, Home, Stores as _},
+    };
 
     fn lab(machines: &str) -> Cluster {
         let text = format!("cluster-id: lab\nmasters: [{machines}]\n");
@@ -516,6 +549,77 @@ mod tests {
         // And two machines are two, though they were called alike.
         let moved = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.9}");
         assert_eq!(others(&moved, made), Ok(vec!["m1-10-0-0-2".into()]));
+    }
+
+    /// A cluster of one master that is up, as it is remembered below a directory.
+    async fn remembered(home: &Home) -> Cluster {
+        let text = "cluster-id: lab\nmasters: [{name: m0, ip: 10.0.0.1}]\n";
+        let cluster = lab("{name: m0, ip: 10.0.0.1}");
+        let mut record = Record::new(&cluster.id, OffsetDateTime::UNIX_EPOCH).unwrap();
+        record.claim(cluster.machines());
+        record.formed = true;
+        let store = home.store(&cluster.id);
+        record.keep(store.as_ref()).await.unwrap();
+        let file = DeployFile {
+            text: text.as_bytes().to_vec(),
+            variables: None,
+        };
+        let remembered = file.remember(&cluster, store.as_ref(), record.claims());
+        remembered.await.unwrap();
+        cluster
+    }
+
+    /// A session that holds the lock, for the removal of a cluster.
+    async fn removing(home: &Home, cluster: &Cluster) -> (Locked, Removal) {
+        let environment = Environment::new(PathBuf::new(), None, |_| None);
+        let session = Session::open(Arc::new(home.clone()), &cluster.id, environment);
+        let session = session.await.unwrap();
+        let removal = session.plan_removal(cluster).await.unwrap();
+        let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
+        (session.lock(holder).await.unwrap(), removal)
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_was_stopped_before_it_did_anything_leaves_a_cluster_that_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path());
+        let cluster = remembered(&home).await;
+        let store = home.store(&cluster.id);
+        let is_removing = async || {
+            let record = Record::find(store.as_ref(), &cluster.id).await;
+            record.unwrap().unwrap().removing
+        };
+        let stopped = |changes| Outcome {
+            state: State::Stopped,
+            not_done: Vec::new(),
+            changes,
+            left: 1,
+            api: false,
+            gone: Vec::new(),
+        };
+        let (_stop, stop) = watch::channel(true);
+        let (mut session, removal) = removing(&home, &cluster).await;
+        session.begin_removal(&removal).await.unwrap();
+        assert!(is_removing().await);
+        let memory = Arc::new(Memory::new("m0"));
+        let machine = Machine::new(memory, Privilege::Root, removal.identity().clone());
+        let machines = Machines::from([(cluster.machines()[0].name.clone(), Arc::new(machine))]);
+        let control = Control {
+            emit: &|_| (),
+            stop,
+        };
+        let outcome = session.remove(&removal, &machines, control).await.unwrap();
+        assert!(outcome.state == State::Stopped && is_untouched(&outcome));
+        assert!(!session.forget(&removal, &outcome, false).await.unwrap());
+        assert!(!is_removing().await);
+        // Not when something was changed, and not when an earlier run did.
+        for changes in [1, 0] {
+            let (mut session, removal) = removing(&home, &cluster).await;
+            session.begin_removal(&removal).await.unwrap();
+            let outcome = stopped(changes);
+            assert!(!session.forget(&removal, &outcome, false).await.unwrap());
+            assert!(is_removing().await, "{changes}");
+        }
     }
 
     #[test]
