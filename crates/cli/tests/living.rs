@@ -341,6 +341,44 @@ fn a_machine_of_the_cluster_is_not_cleaned_alone() {
     refused("m2", master);
 }
 
+/// One that was deleted and does not come back is given up alone; the cluster stays.
+#[test]
+fn a_machine_that_left_and_is_gone_for_good_can_be_forgotten() {
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    let earlier = fs::read_to_string(home.state("deploy.yaml")).unwrap();
+    let earlier = serde_json::json!([{ "file": earlier }]);
+    fs::write(home.state("earlier-files.json"), earlier.to_string()).unwrap();
+    let latest = text(&list(&["m0"], &["w0"]));
+    fs::write(home.state("deploy.yaml"), latest).unwrap();
+    let (code, said) = home.run("cleanup --yes --id lab --host w1", None);
+    assert_eq!(code, 3, "{said}");
+    for word in [
+        "what cluster lab left on w1 is partly removed\n  not clean: w1\n",
+        "--forget-missing where machines are gone for good: w1",
+    ] {
+        assert!(said.contains(word), "{word:?} is not in: {said}");
+    }
+    assert!(home.record().contains("\"w1\""));
+    // What the file names is not given up.
+    let (code, said) = home.run("cleanup --yes --id lab --host w0 --forget-missing", None);
+    assert!(
+        code == 2 && said.contains("w0 is part of cluster lab"),
+        "{said}"
+    );
+    let (code, said) = home.run("cleanup --yes --id lab --host w1 --forget-missing", None);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("w1 is forgotten without being cleaned; cluster lab stays\n"),
+        "{said}"
+    );
+    let record = home.record();
+    assert!(
+        !record.contains("\"w1\"") && record.contains("\"w0\""),
+        "{record}"
+    );
+    assert!(record.contains("\"formed\": true"), "{record}");
+}
+
 /// A cluster that never was up can be made of what an interrupted cleanup left.
 #[test]
 fn what_never_was_a_cluster_can_be_made_after_a_cleanup_that_did_not_end() {

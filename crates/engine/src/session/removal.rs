@@ -1,6 +1,6 @@
 //! A cluster that goes: which machines are put back, and what is forgotten afterwards.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, slice};
 
 use hatchery_host::{machine::Managed, path::Word, script::Identity, transport::ssh::Timeouts};
 use hatchery_spec::{
@@ -353,7 +353,7 @@ impl Locked {
     }
 
     /// Forgets a cluster of which nothing is left, or what is clean of it. Machines where nothing answers any more can be
-    /// forgotten with it. Gives whether the cluster is forgotten.
+    /// forgotten with it, or alone. Gives whether the cluster is forgotten, or the only machine without being cleaned.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -363,13 +363,9 @@ impl Locked {
         outcome: &Outcome,
         forget_missing: bool,
     ) -> Result<bool, RunError> {
-        self.forget_cluster(
-            &removal.cluster,
-            outcome,
-            forget_missing,
-            removal.only.is_none(),
-        )
-        .await
+        let Removal { cluster, only, .. } = removal;
+        self.forget_cluster(cluster, outcome, forget_missing, only.as_ref())
+            .await
     }
 
     async fn forget_cluster(
@@ -377,21 +373,25 @@ impl Locked {
         cluster: &Cluster,
         outcome: &Outcome,
         forget_missing: bool,
-        is_whole: bool,
+        only: Option<&Name>,
     ) -> Result<bool, RunError> {
         let is_gone = |one: &NotDone| forget_missing && one.is_missing;
-        if is_whole && outcome.state != State::Stopped && outcome.not_done.iter().all(is_gone) {
+        let is_over = outcome.state != State::Stopped && outcome.not_done.iter().all(is_gone);
+        if is_over && only.is_none() {
             self.session.store.remove(self.lock).await?;
             return Ok(true);
         }
+        let missing = only.filter(|_| is_over && !outcome.not_done.is_empty());
         if self.session.record.is_some() {
             self.release(cluster, &outcome.gone);
-            if self.begins_removal && is_untouched(outcome) {
+            self.release(cluster, missing.map_or(&[], slice::from_ref));
+            if self.begins_removal && outcome.is_untouched() {
+                // The cluster lives as before.
                 self.record.removing = false;
             }
             self.save().await?;
         }
-        Ok(false)
+        Ok(missing.is_some())
     }
 
     /// Puts the machines of a cluster back that never was up.
@@ -406,17 +406,9 @@ impl Locked {
     ) -> Result<(Outcome, bool), RunError> {
         let plan = plan::remove(cluster.all_machines().map(|node| &node.name));
         let outcome = self.undo(cluster, &plan, machines, None, control).await;
-        let is_forgotten = self.forget_cluster(cluster, &outcome, false, true).await?;
+        let is_forgotten = self.forget_cluster(cluster, &outcome, false, None).await?;
         Ok((outcome, is_forgotten))
     }
-}
-
-/// Whether a removal was stopped before anything was done to a machine: the cluster lives as before.
-fn is_untouched(outcome: &Outcome) -> bool {
-    outcome.state == State::Stopped
-        && outcome.changes == 0
-        && outcome.gone.is_empty()
-        && outcome.not_done.is_empty()
 }
 
 /// The machines that a cluster has claimed beside those of a file, by a name that no other has.
@@ -503,7 +495,7 @@ fn begin_removal(
 
 #[cfg(test)]
 mod tests {
-    use std::{path::PathBuf, slice, sync::Arc};
+    use std::{path::PathBuf, sync::Arc};
 
     use hatchery_host::{machine::Machine, privilege::Privilege, transport::memory::Memory};
     use hatchery_spec::{Input, read};
@@ -579,6 +571,13 @@ mod tests {
         (session.lock(holder).await.unwrap(), removal)
     }
 
+    fn first_machine(cluster: &Cluster, identity: &Identity) -> Machines {
+        let name = &cluster.machines()[0].name;
+        let memory = Arc::new(Memory::new(name.as_str()));
+        let machine = Machine::new(memory, Privilege::Root, identity.clone());
+        Machines::from([(name.clone(), Arc::new(machine))])
+    }
+
     #[tokio::test]
     async fn a_removal_that_was_stopped_before_it_did_anything_leaves_a_cluster_that_lives() {
         let directory = tempfile::tempdir().unwrap();
@@ -601,15 +600,13 @@ mod tests {
         let (mut session, removal) = removing(&home, &cluster).await;
         session.begin_removal(&removal).await.unwrap();
         assert!(is_removing().await);
-        let memory = Arc::new(Memory::new("m0"));
-        let machine = Machine::new(memory, Privilege::Root, removal.identity().clone());
-        let machines = Machines::from([(cluster.machines()[0].name.clone(), Arc::new(machine))]);
+        let machines = first_machine(&cluster, removal.identity());
         let control = Control {
             emit: &|_| (),
             stop,
         };
         let outcome = session.remove(&removal, &machines, control).await.unwrap();
-        assert!(outcome.state == State::Stopped && is_untouched(&outcome));
+        assert!(outcome.is_untouched());
         assert!(!session.forget(&removal, &outcome, false).await.unwrap());
         assert!(!is_removing().await);
         // Not when something was changed, and not when an earlier run did.
