@@ -394,7 +394,8 @@ impl Locked {
         Ok(missing.is_some())
     }
 
-    /// Puts the machines of a cluster back that never was up.
+    /// Puts the machines of a cluster back that never was up. One that did not answer, in this run or in any before, has
+    /// nothing of it.
     ///
     /// # Errors
     /// When it cannot be remembered.
@@ -404,7 +405,10 @@ impl Locked {
         machines: &Machines,
         control: Control<'_>,
     ) -> Result<(Outcome, bool), RunError> {
-        let plan = plan::remove(cluster.all_machines().map(|node| &node.name));
+        let claims = self.record.claims();
+        let is_claimed = |node: &&Node| claims.iter().any(|claim| claim.address == node.address);
+        let claimed = cluster.all_machines().filter(is_claimed);
+        let plan = plan::remove(claimed.map(|node| &node.name));
         let outcome = self.undo(cluster, &plan, machines, None, control).await;
         let is_forgotten = self.forget_cluster(cluster, &outcome, false, None).await?;
         Ok((outcome, is_forgotten))
@@ -576,6 +580,25 @@ mod tests {
         let memory = Arc::new(Memory::new(name.as_str()));
         let machine = Machine::new(memory, Privilege::Root, identity.clone());
         Machines::from([(name.clone(), Arc::new(machine))])
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_never_answered_is_not_rolled_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path());
+        let made = remembered(&home).await;
+        let (session, removal) = removing(&home, &made).await;
+        let machines = first_machine(&made, removal.identity());
+        let (_stop, stop) = watch::channel(false);
+        let control = Control {
+            emit: &|_| (),
+            stop,
+        };
+        let wanted = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}");
+        let rolled_back = session.roll_back(&wanted, &machines, control).await;
+        let (outcome, is_forgotten) = rolled_back.unwrap();
+        assert_eq!(outcome.not_done, []);
+        assert!(outcome.state == State::Done && is_forgotten);
     }
 
     #[tokio::test]
