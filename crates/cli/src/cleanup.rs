@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
     /// Clean only this machine, which was deleted from the cluster while it did not answer
-    #[arg(long, value_name = "NAME|IP", conflicts_with = "forget_missing")]
+    #[arg(long, value_name = "NAME|IP")]
     host: Option<String>,
     /// Do not ask; as eggo it does not where -f or --id is given
     #[arg(short, long)]
@@ -79,6 +79,8 @@ pub(crate) async fn run(
     let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
     let session = session.lock(holder).await;
     let mut session = session.map_err(|error| refusal::state(&error))?;
+    let checked = session.check_removal(&removal).await;
+    checked.map_err(|error| refusal::removal(&error, output))?;
     let machines = session.removal_machines(&removal);
     let machines = machines.map_err(|error| refusal::removal(&error, output))?;
     let cluster = &file.cluster;
@@ -94,8 +96,6 @@ pub(crate) async fn run(
         Some(Some(failed)) => return Ok(failed),
         Some(None) => {}
     }
-    let begun = session.begin_removal(&removal).await;
-    begun.map_err(|error| refusal::removal(&error, output))?;
     let log = match removal.is_known {
         true => {
             let log = session.begin_log(OffsetDateTime::now_utc());
@@ -104,6 +104,9 @@ pub(crate) async fn run(
         // Nothing is to be left behind by a cluster of which nothing is known.
         false => None,
     };
+    // Last, since a cluster that is being removed cannot be changed any more.
+    let begun = session.begin_removal(&removal).await;
+    begun.map_err(|error| refusal::removal(&error, output))?;
     let progress = Progress::new(output, log.as_ref(), begin);
     let emit = |event: Event| progress.emit(&event);
     let (stop, stopped) = watch::channel(false);
@@ -127,6 +130,7 @@ pub(crate) async fn run(
     let ending = Ending {
         id: &cluster.id,
         host: arguments.host.as_deref(),
+        again: Again::SameCommand,
         outcome: &outcome,
         is_forgotten: forgotten.await.map_err(refusal::run)?,
         seconds: begin.elapsed().as_secs_f64(),
@@ -222,16 +226,21 @@ pub(crate) async fn roll_back(
     let ending = Ending {
         id: &cluster.id,
         host: None,
+        again: Again::Cleanup(output.program()),
         outcome: &outcome,
         is_forgotten,
         seconds: begin.elapsed().as_secs_f64(),
     };
     ending.show(&progress, output);
-    if outcome.state == State::Stopped {
-        eprintln!("\nstopped; cleanup -f with the same file goes on");
-        return Ok(None);
-    }
-    Ok(Some(()))
+    Ok((outcome.state != State::Stopped).then_some(()))
+}
+
+/// Which command goes on with a removal that did not come to its end.
+#[derive(Clone, Copy)]
+enum Again {
+    SameCommand,
+    /// That of this program.
+    Cleanup(&'static str),
 }
 
 /// How it ended.
@@ -239,7 +248,9 @@ struct Ending<'a> {
     id: &'a Name,
     /// The only machine that was meant.
     host: Option<&'a str>,
+    again: Again,
     outcome: &'a Outcome,
+    /// Whether the cluster is, or the only machine.
     is_forgotten: bool,
     seconds: f64,
 }
@@ -272,6 +283,7 @@ impl Ending<'_> {
             "cluster": self.id,
             "state": match self.outcome.state {
                 State::Stopped => "stopped",
+                _ if self.is_forgotten && self.host.is_some() => "forgotten",
                 _ if self.is_forgotten => "gone",
                 State::Done => "clean",
                 State::Partial | State::Failed => "partial",
@@ -289,36 +301,146 @@ impl Ending<'_> {
 
     fn text(&self) -> String {
         let id = self.id;
+        let names = self.left().map(|one| one.name.as_str());
+        let names: Vec<_> = names.collect();
+        match (self.host, self.outcome.state) {
+            (_, State::Stopped) => self.unfinished(),
+            (Some(host), State::Done) => format!("\n{host} is as it was before cluster {id}\n"),
+            _ if !self.is_forgotten => self.unfinished(),
+            (Some(host), _) => {
+                format!("\n{host} is forgotten without being cleaned; cluster {id} stays\n")
+            }
+            (None, _) if names.is_empty() => format!("\ncluster {id} is gone\n"),
+            (None, _) => format!(
+                "\ncluster {id} is gone\n  forgotten without being cleaned: {}\n",
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// Where something is left to do.
+    fn unfinished(&self) -> String {
+        let Self {
+            id, host, outcome, ..
+        } = self;
+        let what = match host {
+            Some(host) => format!("what cluster {id} left on {host}"),
+            None => format!("cluster {id}"),
+        };
+        let how_far = match outcome.is_untouched() {
+            true => "not removed",
+            false => "partly removed",
+        };
+        let mut text = format!("\n{what} is {how_far}");
+        if outcome.left > 0 {
+            text += &format!(", {} left", number(outcome.left, "task"));
+        }
+        text.push('\n');
+        text += &not_done("not clean", &outcome.not_done);
+        text += &match self.again {
+            Again::SameCommand => "  next: run the same command again\n".to_owned(),
+            Again::Cleanup(program) => format!("  next: {program} cleanup --id {id}\n"),
+        };
         let missing = self.left().filter(|one| one.is_missing);
         let missing: Vec<_> = missing.map(|one| one.name.as_str()).collect();
-        if self.outcome.state == State::Stopped {
-            let left = number(self.outcome.left, "task");
-            return format!(
-                "\ncluster {id} is partly removed, {left} left\n  next: run the same command again to go on\n"
-            );
-        }
-        if self.is_forgotten {
-            let forgotten: Vec<_> = self.left().map(|one| one.name.as_str()).collect();
-            return match forgotten.as_slice() {
-                [] => format!("\ncluster {id} is gone\n"),
-                names => format!(
-                    "\ncluster {id} is gone\n  forgotten without being cleaned: {}\n",
-                    names.join(", ")
-                ),
-            };
-        }
-        if let (Some(host), State::Done) = (self.host, self.outcome.state) {
-            return format!("\n{host} is as it was before cluster {id}\n");
-        }
-        let mut text = format!("\ncluster {id} is partly removed\n");
-        text += &not_done("not clean", &self.outcome.not_done);
-        text += "  next: run the same command again\n";
-        if !missing.is_empty() && self.host.is_none() {
+        if !missing.is_empty() {
             text += &format!(
                 "        with --forget-missing where machines are gone for good: {}\n",
                 missing.join(", ")
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hatchery_engine::outcome::Kind;
+
+    use super::*;
+
+    /// What is said at the end of a removal on one machine of which nothing is seen.
+    fn text(
+        (host, again): (Option<&str>, Again),
+        (state, changes): (State, usize),
+        is_forgotten: bool,
+    ) -> String {
+        let missing = NotDone {
+            kind: Kind::Machine,
+            name: "w1".to_owned(),
+            reason: "no route".to_owned(),
+            remedy: None,
+            is_missing: true,
+        };
+        let is_stopped = state == State::Stopped;
+        let outcome = Outcome {
+            state,
+            not_done: match state {
+                State::Partial => vec![missing],
+                _ => Vec::new(),
+            },
+            changes,
+            left: if is_stopped { 2 } else { 0 },
+            api: false,
+            gone: Vec::new(),
+        };
+        let ending = Ending {
+            id: &Name::parse("lab").unwrap(),
+            host,
+            again,
+            outcome: &outcome,
+            is_forgotten,
+            seconds: 1.0,
+        };
+        ending.text()
+    }
+
+    #[test]
+    fn a_machine_alone_is_told_by_its_name() {
+        let text = |state, is_forgotten| {
+            let alone = (Some("w1"), Again::SameCommand);
+            text(alone, (state, 1), is_forgotten)
+        };
+        assert_eq!(
+            text(State::Stopped, false),
+            "\nwhat cluster lab left on w1 is partly removed, 2 tasks left\n  next: run the same command again\n"
+        );
+        assert_eq!(
+            text(State::Partial, false),
+            "\nwhat cluster lab left on w1 is partly removed\n  not clean: w1\n    w1: no route\n\
+             \x20 next: run the same command again\n\
+             \x20       with --forget-missing where machines are gone for good: w1\n"
+        );
+        assert_eq!(
+            text(State::Partial, true),
+            "\nw1 is forgotten without being cleaned; cluster lab stays\n"
+        );
+        assert_eq!(
+            text(State::Done, false),
+            "\nw1 is as it was before cluster lab\n"
+        );
+    }
+
+    #[test]
+    fn nothing_is_called_removed_where_nothing_was_done() {
+        let all = (None, Again::SameCommand);
+        assert_eq!(
+            text(all, (State::Stopped, 0), false),
+            "\ncluster lab is not removed, 2 tasks left\n  next: run the same command again\n"
+        );
+    }
+
+    #[test]
+    fn who_rolls_back_goes_on_with_cleanup() {
+        let text = |state, is_forgotten| {
+            let rollback = (None, Again::Cleanup("eggo"));
+            text(rollback, (state, 1), is_forgotten)
+        };
+        assert_eq!(
+            text(State::Stopped, false),
+            "\ncluster lab is partly removed, 2 tasks left\n  next: eggo cleanup --id lab\n"
+        );
+        assert!(text(State::Partial, false).contains("  next: eggo cleanup --id lab\n"));
+        assert_eq!(text(State::Done, true), "\ncluster lab is gone\n");
     }
 }

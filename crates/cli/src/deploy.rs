@@ -226,6 +226,7 @@ impl<'a> Change<'a> {
             planned: &planned,
             log: &log,
             admin_conf: &session.admin_conf(),
+            was_up,
             asked,
             phases,
             seconds: begin.elapsed().as_secs_f64(),

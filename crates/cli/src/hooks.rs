@@ -133,8 +133,10 @@ impl Hooks {
             );
             let mut good = true;
             for error in running.await {
-                // A machine that is gone for good must not keep a cluster from being removed.
-                if is_unanswered(&error) && self.operator == Operator::Cleanup {
+                // A machine that is gone for good, or that another cluster has by now, must not keep a cluster from
+                // being removed.
+                let is_left = is_unanswered(&error) || matches!(error, machine::Error::Held { .. });
+                if is_left && self.operator == Operator::Cleanup {
                     output.warn(&error.to_string(), "no script was run there");
                     continue;
                 }

@@ -47,6 +47,24 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// Something went wrong when machines may have been changed already: the exit code is 1.
+#[derive(Debug)]
+pub(crate) struct Failed(Refused);
+
+impl From<Refused> for Failed {
+    fn from(reason: Refused) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {}
+
 /// Where output goes and how it looks.
 pub(crate) struct Output {
     program: &'static str,
@@ -129,10 +147,12 @@ impl Output {
     pub(crate) fn error(&self, error: &anyhow::Error) -> ExitCode {
         let (begin, end) = self.bold("31");
         eprintln!("{begin}error{end}: {error:#}");
-        if let Some(refused) = error.downcast_ref::<Refused>() {
-            if let Some(remedy) = &refused.remedy {
-                eprintln!("  {remedy}");
-            }
+        let refused = error.downcast_ref::<Refused>();
+        let failed = error.downcast_ref::<Failed>().map(|failed| &failed.0);
+        if let Some(remedy) = refused.or(failed).and_then(|one| one.remedy.as_ref()) {
+            eprintln!("  {remedy}");
+        }
+        if refused.is_some() {
             return ExitCode::from(2);
         }
         let known = error.downcast_ref::<lab::Error>();

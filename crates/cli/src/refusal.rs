@@ -10,7 +10,7 @@ use hatchery_engine::{
 };
 use hatchery_spec::value::Name;
 
-use crate::output::{Output, Refused};
+use crate::output::{Failed, Output, Refused};
 
 pub(crate) fn state(error: &state::Error) -> Refused {
     let refused = Refused::new(error.to_string());
@@ -77,10 +77,28 @@ pub(crate) fn removal(error: &RemovalError, output: &Output) -> Refused {
     }
 }
 
-/// Why a run could not be remembered.
+/// Why a run could not be remembered. Machines may have been changed by then.
 pub(crate) fn run(error: RunError) -> anyhow::Error {
     match error {
-        RunError::State { source } => state(&source).into(),
+        RunError::State { source } => Failed::from(state(&source)).into(),
         error @ RunError::Kubeconfig { .. } => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_touched_nothing_is_refused() {
+        let conflict = || state::Error::Conflict {
+            key: state::Key::CLUSTER,
+            place: "cluster.json".into(),
+        };
+        let is_refused = |error: &anyhow::Error| error.downcast_ref::<Refused>().is_some();
+        assert!(is_refused(&state(&conflict()).into()));
+        let failed = run(RunError::State { source: conflict() });
+        assert!(!is_refused(&failed));
+        assert_eq!(failed.to_string(), conflict().to_string());
     }
 }

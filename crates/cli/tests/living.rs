@@ -305,6 +305,80 @@ fn cleanup_visits_what_the_file_leaves_out_and_forgets_only_when_told() {
     assert!(!home.state("").exists());
 }
 
+/// The file that is given may be older than the machine, or leave it out by mistake.
+#[test]
+fn a_machine_of_the_cluster_is_not_cleaned_alone() {
+    let home = Home::up(&["m0", "m1", "m2"], &["w0", "w1"]);
+    let before = home.record();
+    let stale = home.file(&list(&["m0", "m1"], &["w0"]));
+    let script = home.0.path().join("save.sh");
+    fs::write(&script, "true").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let refused = |host: &str, words: [&str; 2]| {
+        let hook = format!("--prehook {},worker", script.display());
+        let (code, said) = home.run(&format!("cleanup --yes --host {host} {hook}"), Some(&stale));
+        assert_eq!(code, 2, "{said}");
+        let is_asked = said.contains("no script was run there");
+        assert!(!is_asked, "a machine was asked: {said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+        assert_eq!(home.record(), before);
+    };
+    let place = home.state("deploy.yaml");
+    let named = format!("w1 is part of cluster lab: {} names it", place.display());
+    refused("w1", [&named, "take it out first: delete --id lab w1"]);
+    let master = [
+        "m2 is a master or etcd member of cluster lab",
+        "only with the whole cluster: cleanup --id lab",
+    ];
+    refused("m2", master);
+    // Also where an earlier run took it out of the file.
+    let latest = fs::read_to_string(&place).unwrap();
+    let earlier = serde_json::json!([{ "file": latest }]);
+    fs::write(home.state("earlier-files.json"), earlier.to_string()).unwrap();
+    fs::write(&place, text(&list(&["m0", "m1"], &["w0"]))).unwrap();
+    refused("m2", master);
+}
+
+/// One that was deleted and does not come back is given up alone; the cluster stays.
+#[test]
+fn a_machine_that_left_and_is_gone_for_good_can_be_forgotten() {
+    let home = Home::up(&["m0"], &["w0", "w1"]);
+    let earlier = fs::read_to_string(home.state("deploy.yaml")).unwrap();
+    let earlier = serde_json::json!([{ "file": earlier }]);
+    fs::write(home.state("earlier-files.json"), earlier.to_string()).unwrap();
+    let latest = text(&list(&["m0"], &["w0"]));
+    fs::write(home.state("deploy.yaml"), latest).unwrap();
+    let (code, said) = home.run("cleanup --yes --id lab --host w1", None);
+    assert_eq!(code, 3, "{said}");
+    for word in [
+        "what cluster lab left on w1 is partly removed\n  not clean: w1\n",
+        "--forget-missing where machines are gone for good: w1",
+    ] {
+        assert!(said.contains(word), "{word:?} is not in: {said}");
+    }
+    assert!(home.record().contains("\"w1\""));
+    // What the file names is not given up.
+    let (code, said) = home.run("cleanup --yes --id lab --host w0 --forget-missing", None);
+    assert!(
+        code == 2 && said.contains("w0 is part of cluster lab"),
+        "{said}"
+    );
+    let (code, said) = home.run("cleanup --yes --id lab --host w1 --forget-missing", None);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("w1 is forgotten without being cleaned; cluster lab stays\n"),
+        "{said}"
+    );
+    let record = home.record();
+    assert!(
+        !record.contains("\"w1\"") && record.contains("\"w0\""),
+        "{record}"
+    );
+    assert!(record.contains("\"formed\": true"), "{record}");
+}
+
 /// A cluster that never was up can be made of what an interrupted cleanup left.
 #[test]
 fn what_never_was_a_cluster_can_be_made_after_a_cleanup_that_did_not_end() {

@@ -121,6 +121,14 @@ impl Outcome {
         }
     }
 
+    /// Whether it was stopped before anything was done to a machine.
+    pub fn is_untouched(&self) -> bool {
+        self.state == State::Stopped
+            && self.changes == 0
+            && self.gone.is_empty()
+            && self.not_done.is_empty()
+    }
+
     /// Whether the whole control plane is what the run was to make of it. A master or member on which something is not done
     /// may still run what it had before; workers and addons do not count.
     pub(crate) fn has_control_plane(&self, cluster: &Cluster) -> bool {

@@ -60,6 +60,8 @@ pub struct Locked {
     lock: Lock,
     /// As it is kept, or will be.
     record: Record,
+    /// Whether it is this run that noted the begin of the cluster's removal.
+    begins_removal: bool,
 }
 
 impl Deref for Locked {
@@ -119,6 +121,7 @@ impl Session {
             },
             lock,
             record,
+            begins_removal: false,
         })
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Show<'a> {
     pub(super) log: &'a RunLog,
     /// Where the administrator's kubeconfig is.
     pub(super) admin_conf: &'a str,
+    /// Whether the cluster's API may have answered before this run.
+    pub(super) was_up: bool,
     /// How long it took until there was a plan.
     pub(super) asked: f64,
     pub(super) phases: Vec<Phase>,
@@ -119,13 +121,18 @@ impl Ending<'_> {
         if outcome.state != State::Done {
             text += "  next: run the same command again; what is done stays done\n";
         }
-        if matches!(outcome.state, State::Failed | State::Stopped) {
+        if may_go_back(outcome, show.was_up) {
             text += &format!(
                 "        {program} cleanup --id {id} puts the machines back as they were\n"
             );
         }
         text
     }
+}
+
+/// Whether it costs nobody anything to put the machines back: there never was a cluster.
+fn may_go_back(outcome: &Outcome, was_up: bool) -> bool {
+    matches!(outcome.state, State::Failed | State::Stopped) && !was_up && !outcome.api
 }
 
 /// What they are called; addons are called so.
@@ -192,6 +199,27 @@ mod tests {
             "  not done: w0, addon web.yaml\n    w0: waited 60 s\n      kubelet on w0: no\n    addon web.yaml: no pods\n      look there\n"
         );
         assert_eq!(not_done("not done", &[]), "");
+    }
+
+    #[test]
+    fn nobody_is_advised_to_remove_a_cluster_that_was_up() {
+        let may_go_back = |state, api, was_up| {
+            let outcome = Outcome {
+                state,
+                not_done: Vec::new(),
+                changes: 1,
+                left: 1,
+                api,
+                gone: Vec::new(),
+            };
+            may_go_back(&outcome, was_up)
+        };
+        for state in [State::Failed, State::Stopped] {
+            assert!(may_go_back(state, false, false));
+            assert!(!may_go_back(state, false, true));
+            assert!(!may_go_back(state, true, false));
+        }
+        assert!(!may_go_back(State::Partial, false, false));
     }
 
     #[test]

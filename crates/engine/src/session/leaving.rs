@@ -25,6 +25,32 @@ pub(super) fn leaving(wanted: &Cluster, claims: &[Claim], earlier: &[Cluster]) -
         .collect()
 }
 
+/// Why a machine is part of a cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It was claimed as a master or etcd member, and these do not leave.
+    ControlPlane,
+    /// The latest file names it.
+    Named {
+        /// Under this name.
+        machine: String,
+    },
+}
+
+/// Why a machine is part of a cluster; nothing when it has left it.
+pub(super) fn part(latest: &Cluster, claims: &[Claim], machine: &Machine) -> Option<Part> {
+    let is_needed = |claim: &Claim| claim.has(Role::Master) || claim.has(Role::Etcd);
+    let mut claims = claims.iter();
+    if claims.any(|claim| claim.address == machine.address && is_needed(claim)) {
+        return Some(Part::ControlPlane);
+    }
+    let mut machines = latest.machines().iter();
+    let named = machines.find(|one| one.address == machine.address)?;
+    Some(Part::Named {
+        machine: named.name.to_string(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::slice;
@@ -64,6 +90,31 @@ mod tests {
         for changed in [renamed, moved] {
             assert_eq!(leave(&changed, slice::from_ref(&first)), [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_machine_has_left_when_the_latest_file_does_not_name_it() {
+        let first = cluster("{name: w0, ip: 10.0.0.2}, {name: w1, ip: 10.0.0.3}");
+        let claims = Claim::on_all(&first);
+        let fewer = cluster("{name: w0, ip: 10.0.0.2}");
+        let part = |latest: &Cluster, name: &str| {
+            let machine = first
+                .machines()
+                .iter()
+                .find(|one| one.name.as_str() == name);
+            part(latest, &claims, machine.unwrap())
+        };
+        let named = |machine: &str| {
+            Some(Part::Named {
+                machine: machine.into(),
+            })
+        };
+        assert_eq!(part(&fewer, "w1"), None);
+        assert_eq!(part(&fewer, "w0"), named("w0"));
+        assert_eq!(part(&first, "w1"), named("w1"));
+        let renamed = cluster("{name: w9, ip: 10.0.0.3}");
+        assert_eq!(part(&renamed, "w1"), named("w9"));
+        assert_eq!(part(&fewer, "m0"), Some(Part::ControlPlane));
     }
 
     #[test]

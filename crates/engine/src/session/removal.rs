@@ -1,6 +1,6 @@
 //! A cluster that goes: which machines are put back, and what is forgotten afterwards.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, slice};
 
 use hatchery_host::{machine::Managed, path::Word, script::Identity, transport::ssh::Timeouts};
 use hatchery_spec::{
@@ -10,7 +10,10 @@ use hatchery_spec::{
 };
 use snafu::Snafu;
 
-use super::{Control, Locked, RunError, Session};
+use super::{
+    Control, Locked, RunError, Session,
+    leaving::{self, Part},
+};
 use crate::{
     api_access::Machines,
     authorities,
@@ -20,7 +23,7 @@ use crate::{
     plan,
     preflight::{self, AskOptions},
     reach,
-    state::{self, Claim, Key, Record, deploy_file, nobody},
+    state::{self, Claim, DeployFile, Key, Record, deploy_file, nobody},
 };
 
 /// The machines from which a cluster is to go.
@@ -81,6 +84,24 @@ pub enum RemovalError {
         /// The cluster's id.
         id: Name,
     },
+    /// The only machine that would be cleaned has not left the cluster.
+    #[snafu(display("{machine} is part of cluster {id}: {place} names it"))]
+    Member {
+        /// The machine's name.
+        machine: String,
+        /// The cluster's id.
+        id: Name,
+        /// Where the file is that is remembered.
+        place: String,
+    },
+    /// The only machine that would be cleaned is needed by the cluster that stays.
+    #[snafu(display("{machine} is a master or etcd member of cluster {id}"))]
+    ControlPlane {
+        /// The machine's name.
+        machine: String,
+        /// The cluster's id.
+        id: Name,
+    },
 }
 
 impl RemovalError {
@@ -95,6 +116,12 @@ impl RemovalError {
             Self::Unknown { .. } => "use the --home that it was made with".to_owned(),
             Self::Several { .. } => "take the machines of all but one out of the file".to_owned(),
             Self::Changed { .. } => "run the command again".to_owned(),
+            Self::Member { machine, id, .. } => {
+                format!("take it out first: delete --id {id} {machine}")
+            }
+            Self::ControlPlane { id, .. } => {
+                format!("these are cleaned only with the whole cluster: cleanup --id {id}")
+            }
         })
     }
 }
@@ -226,21 +253,77 @@ impl Session {
 }
 
 impl Locked {
-    /// Notes that the machines are about to be cleaned, unless another run has changed the cluster since it was planned.
+    /// Whether the removal still is what was planned. Nothing is written.
     ///
     /// # Errors
-    /// When another run has changed it, or it cannot be written.
+    /// When another run has changed the cluster since then, or the only machine that goes is part of it.
+    pub async fn check_removal(&self, removal: &Removal) -> Result<(), RemovalError> {
+        self.checked(removal).await.map(drop)
+    }
+
+    /// Notes that the machines are about to be cleaned.
+    ///
+    /// # Errors
+    /// Those of [`check_removal`](Self::check_removal), or when it cannot be written.
     pub async fn begin_removal(&mut self, removal: &Removal) -> Result<(), RemovalError> {
+        let found = self.checked(removal).await?;
+        if let (Some(mut record), None) = (found, &removal.only) {
+            let was_removing = record.removing;
+            record.begin_removal();
+            self.begins_removal = record.removing && !was_removing;
+            self.record = record;
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    /// What is remembered, when the removal fits it.
+    async fn checked(&self, removal: &Removal) -> Result<Option<Record>, RemovalError> {
         let found = Record::find(self.store(), &self.id).await?;
         let Ok(found) = begin_removal(found, removal, self.session.record.as_ref()) else {
             return Err(RemovalError::Changed {
                 id: self.id.clone(),
             });
         };
-        if let (Some(mut record), None) = (found, &removal.only) {
-            record.begin_removal();
-            self.record = record;
-            self.save().await?;
+        if let Some(record) = &found {
+            self.check_that_it_left(removal, record).await?;
+        }
+        Ok(found)
+    }
+
+    /// A machine is cleaned alone only where the cluster does without it. The file of the removal does not tell: it may be
+    /// older than the machine.
+    async fn check_that_it_left(
+        &self,
+        removal: &Removal,
+        record: &Record,
+    ) -> Result<(), RemovalError> {
+        if removal.only.is_none() {
+            return Ok(());
+        }
+        let place = || self.store().place(Key::DEPLOY_FILE);
+        let latest = match DeployFile::latest(self.store()).await? {
+            Some(file) => file.cluster(),
+            None => None,
+        };
+        let latest = latest.ok_or_else(|| state::Error::DeployFile { place: place() })?;
+        for node in removal.machines() {
+            match leaving::part(&latest, record.claims(), node) {
+                None => {}
+                Some(Part::Named { machine }) => {
+                    return Err(RemovalError::Member {
+                        machine,
+                        id: self.id.clone(),
+                        place: place(),
+                    });
+                }
+                Some(Part::ControlPlane) => {
+                    return Err(RemovalError::ControlPlane {
+                        machine: node.name.to_string(),
+                        id: self.id.clone(),
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -270,7 +353,7 @@ impl Locked {
     }
 
     /// Forgets a cluster of which nothing is left, or what is clean of it. Machines where nothing answers any more can be
-    /// forgotten with it. Gives whether the cluster is forgotten.
+    /// forgotten with it, or alone. Gives whether the cluster is forgotten, or the only machine without being cleaned.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -280,13 +363,9 @@ impl Locked {
         outcome: &Outcome,
         forget_missing: bool,
     ) -> Result<bool, RunError> {
-        self.forget_cluster(
-            &removal.cluster,
-            outcome,
-            forget_missing,
-            removal.only.is_none(),
-        )
-        .await
+        let Removal { cluster, only, .. } = removal;
+        self.forget_cluster(cluster, outcome, forget_missing, only.as_ref())
+            .await
     }
 
     async fn forget_cluster(
@@ -294,21 +373,29 @@ impl Locked {
         cluster: &Cluster,
         outcome: &Outcome,
         forget_missing: bool,
-        is_whole: bool,
+        only: Option<&Name>,
     ) -> Result<bool, RunError> {
         let is_gone = |one: &NotDone| forget_missing && one.is_missing;
-        if is_whole && outcome.state != State::Stopped && outcome.not_done.iter().all(is_gone) {
+        let is_over = outcome.state != State::Stopped && outcome.not_done.iter().all(is_gone);
+        if is_over && only.is_none() {
             self.session.store.remove(self.lock).await?;
             return Ok(true);
         }
+        let missing = only.filter(|_| is_over && !outcome.not_done.is_empty());
         if self.session.record.is_some() {
             self.release(cluster, &outcome.gone);
+            self.release(cluster, missing.map_or(&[], slice::from_ref));
+            if self.begins_removal && outcome.is_untouched() {
+                // The cluster lives as before.
+                self.record.removing = false;
+            }
             self.save().await?;
         }
-        Ok(false)
+        Ok(missing.is_some())
     }
 
-    /// Puts the machines of a cluster back that never was up.
+    /// Puts the machines of a cluster back that never was up. One that did not answer, in this run or in any before, has
+    /// nothing of it.
     ///
     /// # Errors
     /// When it cannot be remembered.
@@ -318,9 +405,12 @@ impl Locked {
         machines: &Machines,
         control: Control<'_>,
     ) -> Result<(Outcome, bool), RunError> {
-        let plan = plan::remove(cluster.all_machines().map(|node| &node.name));
+        let claims = self.record.claims();
+        let is_claimed = |node: &&Node| claims.iter().any(|claim| claim.address == node.address);
+        let claimed = cluster.all_machines().filter(is_claimed);
+        let plan = plan::remove(claimed.map(|node| &node.name));
         let outcome = self.undo(cluster, &plan, machines, None, control).await;
-        let is_forgotten = self.forget_cluster(cluster, &outcome, false, true).await?;
+        let is_forgotten = self.forget_cluster(cluster, &outcome, false, None).await?;
         Ok((outcome, is_forgotten))
     }
 }
@@ -409,12 +499,18 @@ fn begin_removal(
 
 #[cfg(test)]
 mod tests {
-    use std::slice;
+    use std::{path::PathBuf, sync::Arc};
 
+    use hatchery_host::{machine::Machine, privilege::Privilege, transport::memory::Memory};
     use hatchery_spec::{Input, read};
     use time::OffsetDateTime;
+    use tokio::sync::watch;
 
     use super::*;
+    use crate::{
+        reach::Environment,
+        state::{Holder, Home, Stores as _},
+    };
 
     fn lab(machines: &str) -> Cluster {
         let text = format!("cluster-id: lab\nmasters: [{machines}]\n");
@@ -449,6 +545,101 @@ mod tests {
         // And two machines are two, though they were called alike.
         let moved = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.9}");
         assert_eq!(others(&moved, made), Ok(vec!["m1-10-0-0-2".into()]));
+    }
+
+    /// A cluster of one master that is up, as it is remembered below a directory.
+    async fn remembered(home: &Home) -> Cluster {
+        let text = "cluster-id: lab\nmasters: [{name: m0, ip: 10.0.0.1}]\n";
+        let cluster = lab("{name: m0, ip: 10.0.0.1}");
+        let mut record = Record::new(&cluster.id, OffsetDateTime::UNIX_EPOCH).unwrap();
+        record.claim(cluster.machines());
+        record.formed = true;
+        let store = home.store(&cluster.id);
+        record.keep(store.as_ref()).await.unwrap();
+        let file = DeployFile {
+            text: text.as_bytes().to_vec(),
+            variables: None,
+        };
+        let remembered = file.remember(&cluster, store.as_ref(), record.claims());
+        remembered.await.unwrap();
+        cluster
+    }
+
+    /// A session that holds the lock, for the removal of a cluster.
+    async fn removing(home: &Home, cluster: &Cluster) -> (Locked, Removal) {
+        let environment = Environment::new(PathBuf::new(), None, |_| None);
+        let session = Session::open(Arc::new(home.clone()), &cluster.id, environment);
+        let session = session.await.unwrap();
+        let removal = session.plan_removal(cluster).await.unwrap();
+        let holder = Holder::this_process("cleanup", OffsetDateTime::now_utc());
+        (session.lock(holder).await.unwrap(), removal)
+    }
+
+    fn first_machine(cluster: &Cluster, identity: &Identity) -> Machines {
+        let name = &cluster.machines()[0].name;
+        let memory = Arc::new(Memory::new(name.as_str()));
+        let machine = Machine::new(memory, Privilege::Root, identity.clone());
+        Machines::from([(name.clone(), Arc::new(machine))])
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_never_answered_is_not_rolled_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path());
+        let made = remembered(&home).await;
+        let (session, removal) = removing(&home, &made).await;
+        let machines = first_machine(&made, removal.identity());
+        let (_stop, stop) = watch::channel(false);
+        let control = Control {
+            emit: &|_| (),
+            stop,
+        };
+        let wanted = lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}");
+        let rolled_back = session.roll_back(&wanted, &machines, control).await;
+        let (outcome, is_forgotten) = rolled_back.unwrap();
+        assert_eq!(outcome.not_done, []);
+        assert!(outcome.state == State::Done && is_forgotten);
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_was_stopped_before_it_did_anything_leaves_a_cluster_that_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path());
+        let cluster = remembered(&home).await;
+        let store = home.store(&cluster.id);
+        let is_removing = async || {
+            let record = Record::find(store.as_ref(), &cluster.id).await;
+            record.unwrap().unwrap().removing
+        };
+        let stopped = |changes| Outcome {
+            state: State::Stopped,
+            not_done: Vec::new(),
+            changes,
+            left: 1,
+            api: false,
+            gone: Vec::new(),
+        };
+        let (_stop, stop) = watch::channel(true);
+        let (mut session, removal) = removing(&home, &cluster).await;
+        session.begin_removal(&removal).await.unwrap();
+        assert!(is_removing().await);
+        let machines = first_machine(&cluster, removal.identity());
+        let control = Control {
+            emit: &|_| (),
+            stop,
+        };
+        let outcome = session.remove(&removal, &machines, control).await.unwrap();
+        assert!(outcome.is_untouched());
+        assert!(!session.forget(&removal, &outcome, false).await.unwrap());
+        assert!(!is_removing().await);
+        // Not when something was changed, and not when an earlier run did.
+        for changes in [1, 0] {
+            let (mut session, removal) = removing(&home, &cluster).await;
+            session.begin_removal(&removal).await.unwrap();
+            let outcome = stopped(changes);
+            assert!(!session.forget(&removal, &outcome, false).await.unwrap());
+            assert!(is_removing().await, "{changes}");
+        }
     }
 
     #[test]
@@ -511,7 +702,7 @@ mod tests {
             only: None,
         };
         let begun = begin(Some(claimed.clone()), &both, Some(&claimed));
-        assert_eq!(begun.unwrap().as_ref(), Some(&claimed));
+        assert_eq!(begun, Ok(Some(claimed.clone())));
         // Other machines, or another cluster.
         let mut more = known.clone();
         more.claim(lab("{name: m0, ip: 10.0.0.1}, {name: m1, ip: 10.0.0.2}").machines());

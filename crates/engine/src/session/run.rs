@@ -47,6 +47,26 @@ pub enum RunError {
     },
 }
 
+/// Waits for the end of work on machines, and does something else once the API answers. Where that fails, the work is not
+/// given up: it would be cut off in the middle of changes.
+async fn execute<T, E>(
+    work: impl Future<Output = T>,
+    mut up: watch::Receiver<bool>,
+    once_up: impl Future<Output = Result<(), E>>,
+) -> (T, Result<(), E>) {
+    let mut work = pin!(work);
+    let is_up = tokio::select! {
+        biased;
+        answers = async { up.wait_for(|up| *up).await.is_ok() } => answers,
+        done = &mut work => return (done, Ok(())),
+    };
+    let done_once_up = match is_up {
+        true => once_up.await,
+        false => Ok(()),
+    };
+    (work.await, done_once_up)
+}
+
 impl Locked {
     /// Whether the cluster's API has answered in an earlier run, or may have: etcd or an API server runs.
     ///
@@ -99,25 +119,18 @@ impl Locked {
             },
             control.stop,
         );
-        let mut up = run.up();
-        let mut is_up = false;
-        let mut executing = pin!(run.execute(&planned.plan));
-        let executed = loop {
-            tokio::select! {
-                biased;
-                answers = async { up.wait_for(|up| *up).await.is_ok() }, if !is_up => {
-                    is_up = true;
-                    if answers {
-                        // From now on etcd holds what belongs to somebody, whatever becomes of the rest.
-                        self.remember_that_it_is_up().await?;
-                        self.write_admin_conf(cluster, authorities).await?;
-                    }
-                }
-                executed = &mut executing => break executed,
-            }
+        let remembering = async {
+            // From now on etcd holds what belongs to somebody, whatever becomes of the rest.
+            self.remember_that_it_is_up().await?;
+            self.write_admin_conf(cluster, authorities).await
         };
+        let (executed, is_remembered) =
+            execute(run.execute(&planned.plan), run.up(), remembering).await;
         let outcome = Outcome::of_run(cluster, &planned.observed, executed);
-        self.remember(cluster, &outcome).await?;
+        // Machines that are clean are noted even where an earlier write failed.
+        let remembered = self.remember(cluster, &outcome).await;
+        is_remembered?;
+        remembered?;
         Ok(outcome)
     }
 
@@ -206,5 +219,46 @@ impl Locked {
             emit: control.emit,
         };
         Outcome::of_removal(Run::new(context, control.stop).execute(plan).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future::pending};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_ends_though_it_cannot_be_remembered() {
+        let (up, is_up) = watch::channel(false);
+        let (go_on, going_on) = tokio::sync::oneshot::channel();
+        let work = async {
+            up.send_replace(true);
+            going_on.await.unwrap();
+            "done"
+        };
+        let failing = async {
+            go_on.send(()).unwrap();
+            Err("the disk is full")
+        };
+        let executed = execute(work, is_up, failing).await;
+        assert_eq!(executed, ("done", Err("the disk is full")));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_remembered_of_an_api_that_never_answers() {
+        let (up, is_up) = watch::channel(false);
+        let begun = Cell::new(false);
+        let once_up = async {
+            begun.set(true);
+            pending::<Result<(), ()>>().await
+        };
+        assert_eq!(
+            execute(async { "done" }, is_up, once_up).await,
+            ("done", Ok(()))
+        );
+        // Nor when nobody is left who could say so.
+        drop(up);
+        assert!(!begun.get());
     }
 }

@@ -20,19 +20,23 @@ pub struct OneOff {
 /// directories of this name that no process works in.
 const PLACE: &str = "/var/lib/hatchery-scripts";
 
+/// Where a machine says which cluster it is held by, as the head of the prelude describes it.
+const HOLDER: &str = "/var/lib/hatchery/cluster";
+
 impl Machine {
     /// Runs scripts one after the other, in a directory of their own that goes with them, each for `limit` at most. The
-    /// first that fails is the last.
+    /// first that fails is the last. On a machine that another cluster holds nothing is run.
     ///
     /// # Errors
-    /// [`Error::Step`] with the name of the script that failed and the end of what it printed.
+    /// [`Error::Step`] with the name of the script that failed and the end of what it printed; [`Error::Held`].
     pub async fn run_once(
         &self,
         scripts: &[OneOff],
         environment: &[(String, String)],
         limit: Duration,
     ) -> Result<(), Error> {
-        let text = rendered(PLACE, scripts, environment, limit);
+        let cluster = self.identity.cluster.as_str();
+        let text = unless_held(HOLDER, cluster) + &rendered(PLACE, scripts, environment, limit);
         let count = u32::try_from(scripts.len()).unwrap_or(u32::MAX);
         let deadline = limit.saturating_mul(count) + Duration::from_secs(60);
         let (output, errors) = self.ask(&text, deadline, "scripts").await?;
@@ -40,6 +44,14 @@ impl Machine {
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
         match first.split_once(' ') {
             None if first == "ok" => Ok(()),
+            Some(("held", by)) => {
+                let (cluster, name) = by.split_once(' ').unwrap_or((by, ""));
+                Err(Error::Held {
+                    host: self.name().into(),
+                    cluster: cluster.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
             Some(("failed", how)) => {
                 let (code, name) = how.split_once(' ').unwrap_or((how, ""));
                 let reason = match code {
@@ -61,6 +73,15 @@ impl Machine {
             _ => Err(self.garbled(&readable(&[output, errors].concat()))),
         }
     }
+}
+
+/// Ends the shell on a machine that another cluster than this one holds.
+fn unless_held(holder: &str, cluster: &str) -> String {
+    format!(
+        "if [ -f {holder} ] && IFS=' ' read -r held name <{holder} && [ -n \"$held\" ] && [ \"$held\" != {} ]; then\n  \
+         echo \"held $held $name\"; exit 0\nfi\n",
+        quote(cluster)
+    )
 }
 
 fn rendered(
@@ -162,6 +183,33 @@ mod tests {
         ];
         let limit = Duration::from_secs(20);
         assert_eq!(answers(&scripts, limit), ["ok\n"; 3]);
+    }
+
+    #[test]
+    fn nothing_runs_on_a_machine_that_another_cluster_holds() {
+        let place = tempfile::tempdir().unwrap();
+        let holder = place.path().join("cluster");
+        let text = unless_held(holder.to_str().unwrap(), "c1") + "echo ok\n";
+        let cases = [
+            (None, "ok\n"),
+            (Some(""), "ok\n"),
+            (Some("c1 lab\n"), "ok\n"),
+            (Some("c2 other\n"), "held c2 other\n"),
+        ];
+        for (held, expected) in cases {
+            if let Some(held) = held {
+                fs::write(&holder, held).unwrap();
+            }
+            for shell in SHELLS {
+                let output = Command::new(shell[0])
+                    .args(&shell[1..])
+                    .args(["-c", "eval \"$0\"", &text])
+                    .output()
+                    .unwrap();
+                let said = String::from_utf8(output.stdout).unwrap();
+                assert_eq!(said, expected, "{shell:?} {held:?}");
+            }
+        }
     }
 
     #[test]
